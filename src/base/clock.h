@@ -1,0 +1,11 @@
+/* Time: microseconds of CLOCK_MONOTONIC as int64_t, the one clock of every stamp. */
+#ifndef FIRSTLIGHT_BASE_CLOCK_H
+#define FIRSTLIGHT_BASE_CLOCK_H
+
+#include <stdint.h>
+
+int64_t clock_now_us(void);
+int64_t clock_now_ns(void);
+int64_t clock_unix_s(void); /* wall clock, for `created` and log lines only */
+
+#endif

@@ -1,0 +1,84 @@
+#include "base/err.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct status_row {
+    const char *name;
+    int http;
+    int grpc;
+};
+
+static const struct status_row rows[] = {
+#define X(code, name, http, grpc) [STATUS_##code] = {name, http, grpc},
+    STATUS_MAP(X)
+#undef X
+};
+
+static enum status fill(struct err *e, enum status code, const char *param, const char *fmt,
+                        va_list args)
+{
+    if (!e)
+        return code;
+    e->code = code;
+    snprintf(e->param, sizeof e->param, "%s", param);
+    vsnprintf(e->text, sizeof e->text, fmt, args);
+    return code;
+}
+
+enum status err_set(struct err *e, enum status code, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    fill(e, code, "", fmt, args);
+    va_end(args);
+    return code;
+}
+
+enum status err_param(struct err *e, enum status code, const char *param, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    fill(e, code, param, fmt, args);
+    va_end(args);
+    return code;
+}
+
+enum status err_context(struct err *e, const char *fmt, ...)
+{
+    if (!e)
+        return STATUS_INTERNAL;
+    char old[sizeof e->text];
+    memcpy(old, e->text, sizeof old);
+    char prefix[256];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(prefix, sizeof prefix, fmt, args);
+    va_end(args);
+    int n = snprintf(e->text, sizeof e->text, "%s: ", prefix);
+    snprintf(e->text + n, sizeof e->text - (size_t)n, "%s", old);
+    return e->code;
+}
+
+const char *status_name(enum status code)
+{
+    return rows[code].name;
+}
+
+int status_http(enum status code)
+{
+    return rows[code].http;
+}
+
+int status_grpc(enum status code)
+{
+    return rows[code].grpc;
+}
+
+void err_abort(const char *cond, const char *file, int line)
+{
+    fprintf(stderr, "firstlight: broken invariant at %s:%d: %s\n", file, line, cond);
+    abort();
+}

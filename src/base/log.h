@@ -1,0 +1,33 @@
+/* Structured log lines on stderr, one event a line:
+ *
+ *     2026-11-21T14:00:00.123Z info request.done id=chatcmpl-1 ttft_ms=12.3
+ *
+ * Values with spaces or quotes must be given through LOG_STR-style quoting: use log_quote.
+ * Any thread may log; a line is written with one write(2).
+ */
+#ifndef FIRSTLIGHT_BASE_LOG_H
+#define FIRSTLIGHT_BASE_LOG_H
+
+#include <stddef.h>
+
+enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR, LOG_OFF };
+
+void log_set_level(enum log_level level);
+enum log_level log_get_level(void);
+/* Parses "debug", "info", "warn", "error", "off"; returns -1 on anything else. */
+int log_parse_level(const char *name);
+
+/* `event` is a dotted name; fmt gives space-separated key=value pairs, or NULL for none. */
+void log_event(enum log_level level, const char *event, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+#define log_debug(...) log_event(LOG_DEBUG, __VA_ARGS__)
+#define log_info(...)  log_event(LOG_INFO, __VA_ARGS__)
+#define log_warn(...)  log_event(LOG_WARN, __VA_ARGS__)
+#define log_error(...) log_event(LOG_ERROR, __VA_ARGS__)
+
+/* Writes `s` in double quotes with control bytes, quotes and backslashes escaped into out
+ * (cut to fit) and returns out. */
+const char *log_quote(const char *s, char *out, size_t out_size);
+
+#endif
