@@ -1,0 +1,112 @@
+/* The operations of a forward pass: one signature each, a C reference, variants per CPU level.
+ *
+ * A table is filled with the references first; a ladder over the CPU levels then overwrites entries
+ * with better variants (later rungs win). Kernels are pure: no allocation, no globals, no threads.
+ *
+ * Determinism. Within one table a result row depends only on the operation, the weight's type, the
+ * row's own inputs and absolute positions. How many rows or tokens share a call never changes a bit:
+ * every variant reduces each (row, token) pair in the same order whatever the tile it sits in.
+ */
+#ifndef FIRSTLIGHT_KERNELS_KERNELS_H
+#define FIRSTLIGHT_KERNELS_KERNELS_H
+
+#include "weights/tensor.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Activations quantised to int8, one scale per 32 values along K:
+ *
+ *     x[i] ~= scale * q[i],   sum = scale * (q[0] + ... + q[31])
+ *
+ * The sum serves weight types with a minimum (w = d * q + m needs m * sum(x)). */
+#define Q8_VALUES 32
+struct q8_block {
+    float scale;
+    float sum;
+    int8_t q[Q8_VALUES];
+};
+
+/* Positions in one KV block, and the span after which attention folds its running softmax. */
+#define KV_BLOCK 32
+
+/* How a cached key or value is stored. */
+enum kv_type { KV_F32, KV_F16, KV_TYPES };
+#define KV_TYPE_BYTES(type) ((type) == KV_F32 ? 4u : 2u)
+
+/* Rotary layouts: pairs are neighbours (2i, 2i+1) as in GGUF llama files, or halves (i, i + n/2). */
+enum rope_style { ROPE_NEIGHBOURS, ROPE_HALVES };
+
+/* out[t * out_stride + r] = sum over k of w[r][k] * x[t][k],  r < n_rows, t < n_tokens.
+ * w: n_rows rows of k values of the weight's type, w_row_bytes apart; any alignment.
+ * x: n_tokens rows, x_row_bytes apart: struct q8_block[k / 32] or float[k].
+ * k: a multiple of the type's block (and of 32 for q8 activations).
+ * scratch: k floats for the callee, 64-byte aligned. out_stride in floats. */
+struct matmul_args {
+    float *out;
+    size_t out_stride;
+    const void *w;
+    size_t w_row_bytes;
+    size_t n_rows;
+    const void *x;
+    size_t x_row_bytes;
+    size_t n_tokens;
+    size_t k;
+    float *scratch;
+};
+typedef void matmul_fn(const struct matmul_args *a);
+
+/* One span of cached positions folded into the running softmax of n_q query vectors that share a KV
+ * head (Milakov & Gimelshein, arXiv:1805.02867; FlashAttention's inner loop).
+ * k, v: (span, head_dim) of the cache's type, contiguous, span <= KV_BLOCK.
+ * Query i sees the span's first visible[i] positions (0: untouched). Per query: m the running
+ * maximum (start -INFINITY), l the running sum (start 0), acc (head_dim) the running numerator
+ * (start 0); the caller divides acc by l at the end. q is already scaled by 1/sqrt(head_dim). */
+#define ATTN_MAX_QUERIES 64
+struct attn_args {
+    const void *k;
+    const void *v;
+    size_t head_dim;
+    size_t n_q; /* <= ATTN_MAX_QUERIES */
+    const float *const *q; /* n_q pointers to (head_dim) */
+    const uint32_t *visible;
+    float *m;
+    float *l;
+    float *const *acc; /* n_q pointers to (head_dim) */
+};
+
+struct kernels {
+    uint32_t levels; /* the CPU levels that chose these */
+
+    /* int8 activations; NULL for F32, F16 and BF16 weights, which take float activations */
+    matmul_fn *matmul_q8[TENSOR_TYPES];
+    /* float activations on the dequantised weights: the exact path, every type */
+    matmul_fn *matmul_f32[TENSOR_TYPES];
+    /* n values of a row to float; n a multiple of the type's block */
+    void (*dequantize[TENSOR_TYPES])(float *out, const void *row, size_t n);
+    /* n floats (a multiple of 32) to int8 blocks; round to nearest even, scale = max|x| / 127 */
+    void (*quantize_q8)(struct q8_block *out, const float *x, size_t n);
+
+    /* out[i] = x[i] / sqrt(mean(x^2) + eps) * weight[i]   (Zhang & Sennrich, arXiv:1910.07467) */
+    void (*rmsnorm)(float *out, const float *x, const float *weight, size_t n, float eps);
+    /* In place on one head: n_rot of its dims turned by angles whose cos and sin are given,
+     * cos_sin = (n_rot / 2) pairs {cos, sin}   (Su et al., arXiv:2104.09864) */
+    void (*rope)(float *head, const float *cos_sin, size_t n_rot, enum rope_style style);
+    /* out[i] = silu(gate[i]) * up[i]; out may be gate */
+    void (*swiglu)(float *out, const float *gate, const float *up, size_t n);
+    /* out[i] += x[i] */
+    void (*add)(float *out, const float *x, size_t n);
+    /* floats to the cache's type */
+    void (*kv_store[KV_TYPES])(void *out, const float *x, size_t n);
+    void (*attn[KV_TYPES])(const struct attn_args *a);
+
+    /* Index of the largest value, the lowest index among equals; NaN never wins. n >= 1 */
+    size_t (*argmax)(const float *x, size_t n);
+    /* out[i] = exp(x[i] - max) for x <= max; returns the sum, added in a fixed order */
+    float (*exp_sum)(float *out, const float *x, size_t n, float max);
+};
+
+/* Fills *k for the given levels (of cpu.h), which the machine must have; 0 gives the references. */
+void kernels_fill(struct kernels *k, uint32_t levels);
+
+#endif

@@ -1,0 +1,78 @@
+/* GGUF files, versions 2 and 3 (https://github.com/ggml-org/ggml/blob/master/docs/gguf.md).
+ *
+ * The whole file is mapped read-only; metadata is parsed into an index, tensors are pointers into
+ * the mapping. Nothing in the file is believed: every count, length, dimension and offset is checked
+ * against the bytes that remain, with checked arithmetic, before anything is allocated for it.
+ * Immutable after opening; any thread may read. The file must stay unchanged while it is open.
+ */
+#ifndef FIRSTLIGHT_WEIGHTS_GGUF_H
+#define FIRSTLIGHT_WEIGHTS_GGUF_H
+
+#include "base/err.h"
+#include "weights/tensor.h"
+
+struct gguf;
+
+enum gguf_type {
+    GGUF_U8, GGUF_I8, GGUF_U16, GGUF_I16, GGUF_U32, GGUF_I32, GGUF_F32, GGUF_BOOL, GGUF_STRING,
+    GGUF_ARRAY, GGUF_U64, GGUF_I64, GGUF_F64, GGUF_TYPES
+};
+
+struct gguf_string {
+    const char *bytes; /* not terminated */
+    size_t len;
+};
+
+/* One metadata pair. Borrowed from the file. */
+struct gguf_value {
+    struct gguf_string key;
+    enum gguf_type type;
+    enum gguf_type element; /* of an array */
+    uint64_t count;         /* elements of an array, 1 otherwise */
+    const void *data;       /* little-endian bytes in the file, unaligned */
+};
+
+/* Maps and parses the file at `path`. Errors name the file and what was expected and found. */
+enum status gguf_open(struct gguf **out, const char *path, struct err *err);
+
+/* Parses `len` bytes in memory, which must outlive the result: what gguf_open does after mapping,
+ * and what the fuzz target calls. */
+enum status gguf_parse(struct gguf **out, const void *bytes, size_t len, struct err *err);
+void gguf_close(struct gguf *g);
+
+const char *gguf_path(const struct gguf *g);
+uint32_t gguf_version(const struct gguf *g);
+size_t gguf_file_size(const struct gguf *g);
+
+size_t gguf_tensor_count(const struct gguf *g);
+const struct tensor *gguf_tensor_at(const struct gguf *g, size_t i);
+const struct tensor *gguf_tensor(const struct gguf *g, const char *name); /* NULL when absent; hashed */
+
+size_t gguf_value_count(const struct gguf *g);
+const struct gguf_value *gguf_value_at(const struct gguf *g, size_t i);
+const struct gguf_value *gguf_value(const struct gguf *g, const char *key); /* NULL when absent */
+
+/* Typed look-ups. Any integer type is accepted where it fits (an unsigned 64-bit one too). They
+ * return STATUS_NOT_FOUND when the key is absent (with *err naming it) and STATUS_INVALID when it has
+ * another type or does not fit; *out is untouched then. */
+enum status gguf_get_u32(const struct gguf *g, const char *key, uint32_t *out, struct err *err);
+enum status gguf_get_f32(const struct gguf *g, const char *key, float *out, struct err *err);
+enum status gguf_get_bool(const struct gguf *g, const char *key, bool *out, struct err *err);
+enum status gguf_get_string(const struct gguf *g, const char *key, struct gguf_string *out,
+                            struct err *err);
+
+/* Element i (< count) of an array of strings; walking i = 0, 1, 2 ... costs O(1) each through the
+ * cursor, which starts zeroed. */
+struct gguf_cursor {
+    uint64_t next;
+    size_t offset;
+};
+struct gguf_string gguf_array_string(const struct gguf_value *v, uint64_t i, struct gguf_cursor *c);
+
+/* Element i of an array (or the value itself, i = 0) of a number type, as double or int64. */
+double gguf_number(const struct gguf_value *v, uint64_t i);
+int64_t gguf_integer(const struct gguf_value *v, uint64_t i);
+
+const char *gguf_type_name(enum gguf_type type);
+
+#endif
