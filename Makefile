@@ -5,7 +5,9 @@
 # release (default), debug, asan, ubsan, tsan.
 
 CONFIG ?= release
-CC ?= gcc
+ifeq ($(origin CC),default)
+CC := gcc
+endif
 PREFIX ?= /usr/local
 PORT ?= 8080
 

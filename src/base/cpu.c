@@ -96,7 +96,7 @@ enum status cpu_parse_mask(const char *text, uint32_t *mask, struct err *err)
     for (const char *p = text;; p++) {
         size_t len = strcspn(p, ",");
         bool minus = *p == '-';
-        uint32_t bit;
+        uint32_t bit = 0;
         enum status st = find_level(p + minus, len - minus, &bit, err);
         if (st)
             return st;

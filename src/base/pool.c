@@ -1,0 +1,196 @@
+#include "base/pool.h"
+
+#include "base/clock.h"
+#include "base/cpu.h"
+#include "base/mem.h"
+
+#include <errno.h>
+#include <immintrin.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <stdalign.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define SPIN_NS     20000
+#define WORKER_NICE 1 /* the I/O thread (nice 0) pre-empts the workers */
+
+struct worker {
+    struct pool *pool;
+    pthread_t thread;
+    int index;
+};
+
+struct pool {
+    int n_threads;
+    int64_t spin_ns;
+    pool_fn *fn;
+    void *arg;
+    struct worker *workers; /* n_threads - 1 */
+
+    /* A run: the caller sets fn and arg, bumps `generation` (release); workers load it (acquire). */
+    alignas(64) atomic_uint generation;
+    alignas(64) atomic_uint sleepers;
+    alignas(64) atomic_uint running; /* workers that have not returned from this run */
+
+    /* The barrier: the last to arrive resets `arrived` and bumps `phase` (release). */
+    alignas(64) atomic_uint arrived;
+    alignas(64) atomic_uint phase;
+    atomic_bool stop;
+};
+
+static void futex_wait(atomic_uint *word, unsigned seen)
+{
+    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, seen, NULL, NULL, 0);
+}
+
+static void futex_wake_all(atomic_uint *word)
+{
+    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
+}
+
+/* Spins until *word differs from seen or the time is over. */
+static bool spin_changed(const struct pool *p, atomic_uint *word, unsigned seen)
+{
+    int64_t until = 0;
+    for (unsigned i = 0;; i++) {
+        if (atomic_load_explicit(word, memory_order_acquire) != seen)
+            return true;
+        if (p->spin_ns == 0)
+            return false;
+        _mm_pause();
+        if (i % 64 == 63) {
+            int64_t now = clock_now_ns();
+            if (until == 0)
+                until = now + p->spin_ns;
+            else if (now > until)
+                return false;
+        }
+    }
+}
+
+static void wait_changed(struct pool *p, atomic_uint *word, unsigned seen)
+{
+    while (!spin_changed(p, word, seen)) {
+        /* seq_cst on both sides: the waker bumps *word and then looks at sleepers, we announce
+         * ourselves and the kernel then looks at *word again, so one sees the other. */
+        atomic_fetch_add_explicit(&p->sleepers, 1, memory_order_seq_cst);
+        futex_wait(word, seen);
+        atomic_fetch_sub_explicit(&p->sleepers, 1, memory_order_relaxed);
+    }
+}
+
+static void publish(struct pool *p, atomic_uint *word)
+{
+    atomic_fetch_add_explicit(word, 1, memory_order_seq_cst);
+    if (atomic_load_explicit(&p->sleepers, memory_order_seq_cst) > 0)
+        futex_wake_all(word);
+}
+
+static void *worker_main(void *arg)
+{
+    struct worker *w = arg;
+    struct pool *p = w->pool;
+    mem_forbid(true);
+    setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), WORKER_NICE);
+    unsigned seen = 0;
+    for (;;) {
+        wait_changed(p, &p->generation, seen);
+        seen++;
+        if (atomic_load_explicit(&p->stop, memory_order_acquire))
+            return NULL;
+        p->fn(p->arg, w->index);
+        /* release: the caller's acquire load of zero sees this worker's results */
+        if (atomic_fetch_sub_explicit(&p->running, 1, memory_order_seq_cst) == 1 &&
+            atomic_load_explicit(&p->sleepers, memory_order_seq_cst) > 0)
+            futex_wake_all(&p->running);
+    }
+}
+
+static void stop_workers(struct pool *p, int started)
+{
+    atomic_store_explicit(&p->stop, true, memory_order_release);
+    publish(p, &p->generation);
+    for (int i = 0; i < started; i++)
+        pthread_join(p->workers[i].thread, NULL);
+}
+
+enum status pool_create(struct pool **out, int n_threads, struct err *err)
+{
+    struct pool *p = mem_aligned(sizeof *p);
+    struct worker *workers = mem_array((size_t)n_threads, sizeof *workers);
+    if (!p || !workers) {
+        mem_free(p);
+        mem_free(workers);
+        return err_set(err, STATUS_NO_MEMORY, "no memory for %d worker threads", n_threads);
+    }
+    p->n_threads = n_threads;
+    p->workers = workers;
+    p->spin_ns = n_threads <= cpu_usable_count() ? SPIN_NS : 0;
+    for (int i = 0; i < n_threads - 1; i++) {
+        workers[i] = (struct worker){.pool = p, .index = i + 1};
+        int rc = pthread_create(&workers[i].thread, NULL, worker_main, &workers[i]);
+        if (rc) {
+            stop_workers(p, i);
+            mem_free(workers);
+            mem_free(p);
+            return err_set(err, STATUS_NO_MEMORY, "cannot start worker thread %d of %d: %s", i + 1,
+                           n_threads - 1, strerror(rc));
+        }
+    }
+    *out = p;
+    return STATUS_OK;
+}
+
+void pool_destroy(struct pool *p)
+{
+    if (!p)
+        return;
+    stop_workers(p, p->n_threads - 1);
+    mem_free(p->workers);
+    mem_free(p);
+}
+
+int pool_threads(const struct pool *p)
+{
+    return p->n_threads;
+}
+
+void pool_run(struct pool *p, pool_fn *fn, void *arg)
+{
+    p->fn = fn;
+    p->arg = arg;
+    atomic_store_explicit(&p->running, (unsigned)p->n_threads - 1, memory_order_relaxed);
+    publish(p, &p->generation);
+    fn(arg, 0);
+    unsigned left;
+    while ((left = atomic_load_explicit(&p->running, memory_order_acquire)) != 0)
+        wait_changed(p, &p->running, left);
+}
+
+void pool_barrier(struct pool *p)
+{
+    unsigned phase = atomic_load_explicit(&p->phase, memory_order_relaxed);
+    /* acq_rel: the last to arrive has seen what all others wrote before they came */
+    unsigned n = atomic_fetch_add_explicit(&p->arrived, 1, memory_order_acq_rel) + 1;
+    if (n == (unsigned)p->n_threads) {
+        atomic_store_explicit(&p->arrived, 0, memory_order_relaxed);
+        publish(p, &p->phase);
+    } else {
+        wait_changed(p, &p->phase, phase);
+    }
+}
+
+void pool_slice(size_t n, size_t grain, int worker, int n_workers, size_t *begin, size_t *end)
+{
+    size_t units = (n + grain - 1) / grain;
+    size_t from = units * (size_t)worker / (size_t)n_workers * grain;
+    size_t to = units * ((size_t)worker + 1) / (size_t)n_workers * grain;
+    *begin = from < n ? from : n;
+    *end = to < n ? to : n;
+}

@@ -1,0 +1,179 @@
+/* The engine: requests in, tokens out, on its own thread.
+ *
+ * One thread (the owner: the server's I/O thread, or main in the command line) submits, cancels,
+ * takes events and releases. The engine thread owns scheduling, KV blocks and the sampler, and is
+ * worker 0 of the backend. Between them are three rings (submit, cancel, events) and two eventfds;
+ * no lock is taken and the owner never waits for a step.
+ *
+ * Life of a request, owner's side:
+ *
+ *     engine_submit ─► [engine_next_event ─► request_read]* ─► (finished) ─► engine_release
+ *                      engine_cancel at any time; the finished event still comes
+ *
+ * Output goes to an array inside the request, sized at submission: the engine appends, marks the
+ * request dirty and pushes it once, so the event ring can never overflow and a slow reader simply
+ * finds more when it looks.
+ */
+#ifndef FIRSTLIGHT_ENGINE_ENGINE_H
+#define FIRSTLIGHT_ENGINE_ENGINE_H
+
+#include "backend/backend.h"
+#include "base/err.h"
+#include "base/limits.h"
+#include "base/timeline.h"
+#include "model/loader.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct engine;
+struct request; /* a slot of the engine; the owner holds it from submit to release */
+
+/* Scheduling modes: an engine by name is a mode plus a backend. */
+enum engine_mode {
+    ENGINE_CONTINUOUS, /* prefill chunks and decodes of many requests share every step */
+    ENGINE_SYNC,       /* one request at a time, its text delivered at the end: the baseline */
+};
+
+/* One row per engine name ("cpu", "cpu-sync"). */
+struct engine_kind {
+    const char *name;
+    enum engine_mode mode;
+    const char *backend;
+    const char *about;
+};
+const struct engine_kind *engine_kind_at(size_t i);           /* NULL past the end */
+/* "auto" gives the first available one. NULL and *err when unknown or not available (with why). */
+const struct engine_kind *engine_kind_find(const char *name, struct err *err);
+bool engine_kind_available(const struct engine_kind *k, char *why, size_t why_size);
+
+struct engine_options {
+    const struct engine_kind *kind;
+    int n_threads;                /* 0: all usable processors */
+    uint32_t cpu_levels;
+    enum activations activations;
+    enum kv_type kv_type;
+    uint32_t n_ctx;               /* positions of one request; 0: the model's, bounded by memory */
+    size_t kv_memory;             /* bytes of the KV pool; 0: chosen from what is available */
+    uint32_t n_slots;             /* requests known at once; 0: LIMIT_SLOTS */
+    uint32_t max_batch_seqs;      /* 0: LIMIT_BATCH_SEQS */
+    uint32_t max_batch_tokens;    /* 0: LIMIT_BATCH_TOKENS */
+};
+
+/* What was sized at start, for the log and /metrics. */
+struct engine_info {
+    uint32_t n_ctx;
+    uint32_t n_kv_blocks;
+    uint32_t n_slots;
+    int n_threads;
+    struct backend_memory memory;
+    size_t slots_memory;
+};
+
+/* Opens the backend, sizes everything, starts the engine thread. `loader` must outlive the engine.
+ * Too little memory is an error that names what is needed and what there is. */
+enum status engine_open(struct engine **out, const struct loader *loader,
+                        const struct engine_options *options, struct err *err);
+/* Cancels what runs, stops the thread, frees. Every request must have been released, or is. */
+void engine_close(struct engine *e);
+void engine_info(const struct engine *e, struct engine_info *out);
+
+/* Runs a few throw-away steps so that the first request finds everything warm. Owner's thread,
+ * before the first submit; returns when done. */
+enum status engine_warm(struct engine *e, struct err *err);
+
+struct logit_bias {
+    int32_t token;
+    float bias;
+};
+
+/* Ranges are checked by engine_submit too: STATUS_INVALID names the parameter. */
+struct sampling {
+    float temperature;        /* 0: greedy; [0, 2] */
+    uint32_t top_k;           /* 0: off */
+    float top_p;              /* (0, 1]; 1: off */
+    float min_p;              /* [0, 1]; 0: off */
+    float repetition_penalty; /* (0, 2]; 1: off; divides or multiplies logits of seen tokens (Keskar et
+                                 al., arXiv:1909.05858) */
+    float presence_penalty;   /* [-2, 2] */
+    float frequency_penalty;  /* [-2, 2] */
+    bool has_seed;
+    uint64_t seed;
+    struct logit_bias *bias;  /* n_bias entries; owned by whoever owns the request_params */
+    uint32_t n_bias;
+};
+extern const struct sampling sampling_default; /* temperature 1, everything else off */
+
+struct request_params {
+    int32_t *prompt; /* n_prompt ids, n_prompt >= 1 */
+    uint32_t n_prompt;
+    uint32_t max_tokens; /* 0: up to the context's end; more than fits is cut to what fits */
+    struct sampling sampling;
+    char *stop[LIMIT_STOP_STRINGS]; /* UTF-8, never empty */
+    uint32_t n_stop;
+    bool ignore_eos;
+    struct timeline timeline; /* received, parsed, tokenized already stamped */
+    void *user;               /* the owner's own, see request_user */
+};
+/* Frees prompt, bias and stop strings and zeroes *p. */
+void request_params_fini(struct request_params *p);
+
+/* Takes the request over: on STATUS_OK everything in *take belongs to the engine and *take is zeroed;
+ * on failure *take is untouched. STATUS_INVALID: a parameter, or a prompt longer than the context;
+ * STATUS_OVERLOADED: no slot free; STATUS_UNAVAILABLE: draining. */
+enum status engine_submit(struct engine *e, struct request_params *take, struct request **out,
+                          struct err *err);
+
+/* Asks for the request's end; idempotent. It stops within one step, its KV blocks are freed by that
+ * step's end, and its finished event comes with FINISH_CANCELLED. */
+void engine_cancel(struct engine *e, struct request *r);
+
+/* From now on engine_submit answers STATUS_UNAVAILABLE. */
+void engine_drain(struct engine *e);
+
+/* Readable while there may be events: clear with engine_events_clear, then take events until NULL. */
+int engine_event_fd(const struct engine *e);
+void engine_events_clear(struct engine *e);
+/* The next request with news, NULL when there is none. Each dirty request comes once. */
+struct request *engine_next_event(struct engine *e);
+/* Sleeps until there may be events (for owners without an event loop). */
+void engine_wait(struct engine *e);
+
+enum finish_reason { FINISH_NONE, FINISH_STOP, FINISH_LENGTH, FINISH_CANCELLED, FINISH_ERROR };
+const char *finish_reason_name(enum finish_reason r); /* "stop", "length", "cancelled", "error" */
+
+/* What is new since the last read. Pointers stay valid until engine_release. */
+struct request_news {
+    const char *text; /* whole UTF-8 characters; never part of a stop string */
+    size_t text_len;
+    const int32_t *tokens;
+    uint32_t n_tokens;
+    enum finish_reason finish; /* FINISH_NONE while running */
+};
+void request_read(struct request *r, struct request_news *out);
+
+/* Everything so far, for unstreamed answers. */
+void request_all(const struct request *r, struct request_news *out);
+struct timeline *request_timeline(struct request *r);
+void *request_user(const struct request *r);
+uint32_t request_prompt_tokens(const struct request *r);
+uint32_t request_id(const struct request *r);
+
+/* Gives the slot back; only after the finished event was read. */
+void engine_release(struct engine *e, struct request *r);
+
+/* A snapshot for /metrics, /health and tests; any thread. */
+struct engine_stats {
+    uint32_t running;
+    uint32_t waiting;
+    uint32_t kv_blocks_free;
+    uint32_t kv_blocks_total;
+    uint64_t steps;
+    uint64_t prompt_tokens;
+    uint64_t generated_tokens;
+    uint64_t finished;
+    uint64_t cancelled;
+};
+void engine_stats(const struct engine *e, struct engine_stats *out);
+
+#endif

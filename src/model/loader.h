@@ -1,0 +1,25 @@
+/* Everything that one model file gives: weights, tokenizer, chat template. Opened and closed as one. */
+#ifndef FIRSTLIGHT_MODEL_LOADER_H
+#define FIRSTLIGHT_MODEL_LOADER_H
+
+#include "base/err.h"
+#include "model/model.h"
+#include "text/template.h"
+#include "text/tokenizer.h"
+
+struct loader {
+    struct gguf *gguf;
+    struct model *model;
+    struct tokenizer *tokenizer;
+    struct template *chat_template; /* NULL when the file has none */
+    char name[128];                 /* general.name, else the file's name */
+};
+
+/* Called with what is being done and how much of it (0 .. 1). May be NULL. */
+typedef void loader_progress(void *arg, const char *what, double fraction);
+
+enum status loader_open(struct loader *out, const char *path, loader_progress *progress, void *arg,
+                        struct err *err);
+void loader_close(struct loader *l); /* also after a failed open */
+
+#endif
