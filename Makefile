@@ -15,6 +15,9 @@ B := build/$(CONFIG)
 PKGS := libevent libevent_pthreads jansson libpcre2-8 libutf8proc
 VERSION := 0.1.0
 
+# One short line per command; `make V=1` shows them whole.
+SAY = $(if $(V),,@echo '  CC   $@'; )
+
 WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith \
         -Wwrite-strings -Wvla -Werror=implicit-function-declaration -Werror=incompatible-pointer-types
 # -ffp-contract=off: a multiply and an add become one fma only where the source says so, so that a
@@ -54,7 +57,7 @@ ifeq ($(CONFIG),release)
 endif
 
 $(B)/firstlight: $(B)/src/cli/main.o $(B)/libfirstlight.a
-	$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
+	$(SAY)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
 $(B)/libfirstlight.a: $(OBJECTS)
 	@rm -f $@
@@ -62,12 +65,12 @@ $(B)/libfirstlight.a: $(OBJECTS)
 
 $(B)/src/%.o: src/%.c $(B)/flags
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) $(if $(findstring kernels/x86/,$<),$(call isa_of,$<)) -MMD -MP -c -o $@ $<
+	$(SAY)$(CC) $(ALL_CFLAGS) $(if $(findstring kernels/x86/,$<),$(call isa_of,$<)) -MMD -MP -c -o $@ $<
 
 # Tests and fuzz replayers see the sources' private headers and cmocka.
 $(B)/tests/%: tests/%.c $(B)/libfirstlight.a $(B)/flags
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -Itests -MMD -MP -o $@ $< \
+	$(SAY)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -Itests -MMD -MP -o $@ $< \
 	    $(if $(filter tests/fuzz/%,$<),tests/fuzz/replay.c) $(B)/libfirstlight.a \
 	    $(LIBS) -lcmocka
 

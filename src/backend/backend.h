@@ -22,8 +22,8 @@
 enum activations { ACTIVATIONS_INT8, ACTIVATIONS_F32 };
 
 struct backend_options {
-    int n_threads;               /* >= 1, the engine thread included */
-    uint32_t cpu_levels;         /* kernel levels to use (cpu.h), already masked */
+    int n_threads;                /* >= 1, the engine thread included */
+    uint32_t cpu_levels;          /* kernel levels to use (cpu.h), already masked */
     enum activations activations; /* F32: the exact path */
     enum kv_type kv_type;
     uint32_t max_rows;    /* rows (tokens) of one step */
@@ -56,9 +56,9 @@ struct step_result {
 };
 
 struct backend_memory {
-    size_t weights;      /* mapped, or copied to the device */
-    size_t repacked;     /* made at open */
-    size_t kv;           /* after kv_create */
+    size_t weights;  /* mapped, or copied to the device */
+    size_t repacked; /* made at open */
+    size_t kv;       /* after kv_create */
     size_t activations;
 };
 

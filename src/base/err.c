@@ -57,8 +57,9 @@ enum status err_context(struct err *e, const char *fmt, ...)
     va_start(args, fmt);
     vsnprintf(prefix, sizeof prefix, fmt, args);
     va_end(args);
-    int n = snprintf(e->text, sizeof e->text, "%s: ", prefix);
-    snprintf(e->text + n, sizeof e->text - (size_t)n, "%s", old);
+    /* cut to fit: "prefix: old" may be longer than the carrier */
+    char *end = stpncpy(e->text, prefix, sizeof prefix - 1);
+    snprintf(end, sizeof e->text - (size_t)(end - e->text), ": %.*s", (int)sizeof old - 1, old);
     return e->code;
 }
 

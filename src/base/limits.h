@@ -4,48 +4,48 @@
 #define FIRSTLIGHT_BASE_LIMITS_H
 
 /* Model files */
-#define LIMIT_GGUF_TENSORS      65536        /* tensors in a file */
-#define LIMIT_GGUF_KEYS         65536        /* metadata pairs in a file */
-#define LIMIT_GGUF_STRING       (16u << 20)  /* bytes of one metadata string */
-#define LIMIT_GGUF_ARRAY_DEPTH  4            /* arrays in arrays */
-#define LIMIT_MODEL_LAYERS      1024
-#define LIMIT_MODEL_VOCAB       (1u << 21)
-#define LIMIT_TOKEN_BYTES       1024         /* bytes of one vocabulary entry */
+#define LIMIT_GGUF_TENSORS     65536       /* tensors in a file */
+#define LIMIT_GGUF_KEYS        65536       /* metadata pairs in a file */
+#define LIMIT_GGUF_STRING      (16u << 20) /* bytes of one metadata string */
+#define LIMIT_GGUF_ARRAY_DEPTH 4           /* arrays in arrays */
+#define LIMIT_MODEL_LAYERS     1024
+#define LIMIT_MODEL_VOCAB      (1u << 21)
+#define LIMIT_TOKEN_BYTES      1024 /* bytes of one vocabulary entry */
 
 /* Chat templates */
-#define LIMIT_TEMPLATE_BYTES    (256u << 10) /* source of a template */
-#define LIMIT_TEMPLATE_DEPTH    64           /* nesting of expressions and blocks */
-#define LIMIT_TEMPLATE_STEPS    (4u << 20)   /* evaluation steps of one rendering */
-#define LIMIT_TEMPLATE_OUTPUT   (32u << 20)  /* bytes of one rendering */
+#define LIMIT_TEMPLATE_BYTES  (256u << 10) /* source of a template */
+#define LIMIT_TEMPLATE_DEPTH  64           /* nesting of expressions and blocks */
+#define LIMIT_TEMPLATE_STEPS  (4u << 20)   /* evaluation steps of one rendering */
+#define LIMIT_TEMPLATE_OUTPUT (32u << 20)  /* bytes of one rendering */
 
 /* Requests */
-#define LIMIT_BODY_BYTES        (8u << 20)   /* decoded bytes of a request body */
-#define LIMIT_BODY_INLINE       (64u << 10)  /* larger bodies are parsed by the text worker */
-#define LIMIT_HEADER_BYTES      (16u << 10)  /* all request headers together */
-#define LIMIT_JSON_DEPTH        64
-#define LIMIT_MESSAGES          4096         /* messages of one chat request */
-#define LIMIT_STOP_STRINGS      4
-#define LIMIT_STOP_BYTES        256          /* bytes of one stop string */
-#define LIMIT_LOGIT_BIAS        1024         /* entries of logit_bias */
-#define LIMIT_TOP_K             1000000
-#define LIMIT_REQUEST_ID_BYTES  128          /* X-Request-Id longer than this is not echoed */
-#define LIMIT_DEFAULT_MAX_TOKENS 512         /* max_tokens when a request names none */
+#define LIMIT_BODY_BYTES         (8u << 20)  /* decoded bytes of a request body */
+#define LIMIT_BODY_INLINE        (64u << 10) /* larger bodies are parsed by the text worker */
+#define LIMIT_HEADER_BYTES       (16u << 10) /* all request headers together */
+#define LIMIT_JSON_DEPTH         64
+#define LIMIT_MESSAGES           4096 /* messages of one chat request */
+#define LIMIT_STOP_STRINGS       4
+#define LIMIT_STOP_BYTES         256  /* bytes of one stop string */
+#define LIMIT_LOGIT_BIAS         1024 /* entries of logit_bias */
+#define LIMIT_TOP_K              1000000
+#define LIMIT_REQUEST_ID_BYTES   128 /* X-Request-Id longer than this is not echoed */
+#define LIMIT_DEFAULT_MAX_TOKENS 512 /* max_tokens when a request names none */
 
 /* Server */
-#define LIMIT_CONNECTIONS       1024
-#define LIMIT_REQUEST_SECONDS   10           /* a whole request must have arrived */
-#define LIMIT_IDLE_SECONDS      5            /* without any progress while it arrives */
-#define LIMIT_KEEPALIVE_SECONDS 75           /* an idle connection between requests */
-#define LIMIT_DRAIN_SECONDS     30           /* --drain-timeout */
-#define LIMIT_SSE_COMMENT_SECONDS 15         /* a comment when a stream was silent this long */
-#define LIMIT_API_KEYS          1024
-#define LIMIT_API_KEY_BYTES     256
+#define LIMIT_CONNECTIONS         1024
+#define LIMIT_REQUEST_SECONDS     10 /* a whole request must have arrived */
+#define LIMIT_IDLE_SECONDS        5  /* without any progress while it arrives */
+#define LIMIT_KEEPALIVE_SECONDS   75 /* an idle connection between requests */
+#define LIMIT_DRAIN_SECONDS       30 /* --drain-timeout */
+#define LIMIT_SSE_COMMENT_SECONDS 15 /* a comment when a stream was silent this long */
+#define LIMIT_API_KEYS            1024
+#define LIMIT_API_KEY_BYTES       256
 
 /* Engine */
-#define LIMIT_SLOTS             256          /* requests known at once, waiting or running */
-#define LIMIT_BATCH_SEQS        64           /* sequences in one step */
-#define LIMIT_BATCH_TOKENS      512          /* rows in one step */
-#define LIMIT_THREADS           256
-#define LIMIT_CONTEXT           (1u << 20)   /* tokens of one sequence */
+#define LIMIT_SLOTS        256 /* requests known at once, waiting or running */
+#define LIMIT_BATCH_SEQS   64  /* sequences in one step */
+#define LIMIT_BATCH_TOKENS 512 /* rows in one step */
+#define LIMIT_THREADS      256
+#define LIMIT_CONTEXT      (1u << 20) /* tokens of one sequence */
 
 #endif

@@ -38,8 +38,8 @@ void *mem_zalloc(size_t size)
 
 void *mem_array(size_t count, size_t size)
 {
-    check_allowed();
-    return calloc(count ? count : 1, size ? size : 1);
+    size_t bytes;
+    return mem_mul(count, size, &bytes) ? mem_zalloc(bytes) : NULL;
 }
 
 void *mem_resize(void *p, size_t size)

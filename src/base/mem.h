@@ -1,8 +1,8 @@
 /* Memory: the one way to allocate.
  *
  * After start the engine thread and the workers neither allocate nor free: they call
- * mem_forbid(true), and in debug builds (-DFIRSTLIGHT_DEBUG) any mem_* call on such a thread aborts.
- * The folder that allocates frees. All functions return NULL when memory is short or a size
+ * mem_forbid(true), and in debug builds (-DFIRSTLIGHT_DEBUG) any mem_* call on such a thread
+ * aborts. The folder that allocates frees. All functions return NULL when memory is short or a size
  * overflows; the caller turns that into STATUS_NO_MEMORY.
  */
 #ifndef FIRSTLIGHT_BASE_MEM_H

@@ -33,7 +33,8 @@ struct pool {
     void *arg;
     struct worker *workers; /* n_threads - 1 */
 
-    /* A run: the caller sets fn and arg, bumps `generation` (release); workers load it (acquire). */
+    /* A run: the caller sets fn and arg, bumps `generation` (release); workers load it (acquire).
+     */
     alignas(64) atomic_uint generation;
     alignas(64) atomic_uint sleepers;
     alignas(64) atomic_uint running; /* workers that have not returned from this run */

@@ -1,8 +1,8 @@
 /* The workers: threads that run one function together, slice by slice, between barriers.
  *
- * The thread that calls pool_run is worker 0 and takes part. Workers spin briefly after a run (about
- * 20 us, not at all when there are more threads than processors), then sleep on a futex: an idle
- * pool uses no CPU. Inside a run, pool_barrier waits for all workers of the pool.
+ * The thread that calls pool_run is worker 0 and takes part. Workers spin briefly after a run
+ * (about 20 us, not at all when there are more threads than processors), then sleep on a futex: an
+ * idle pool uses no CPU. Inside a run, pool_barrier waits for all workers of the pool.
  */
 #ifndef FIRSTLIGHT_BASE_POOL_H
 #define FIRSTLIGHT_BASE_POOL_H

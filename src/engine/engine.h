@@ -42,22 +42,22 @@ struct engine_kind {
     const char *backend;
     const char *about;
 };
-const struct engine_kind *engine_kind_at(size_t i);           /* NULL past the end */
+const struct engine_kind *engine_kind_at(size_t i); /* NULL past the end */
 /* "auto" gives the first available one. NULL and *err when unknown or not available (with why). */
 const struct engine_kind *engine_kind_find(const char *name, struct err *err);
 bool engine_kind_available(const struct engine_kind *k, char *why, size_t why_size);
 
 struct engine_options {
     const struct engine_kind *kind;
-    int n_threads;                /* 0: all usable processors */
+    int n_threads; /* 0: all usable processors */
     uint32_t cpu_levels;
     enum activations activations;
     enum kv_type kv_type;
-    uint32_t n_ctx;               /* positions of one request; 0: the model's, bounded by memory */
-    size_t kv_memory;             /* bytes of the KV pool; 0: chosen from what is available */
-    uint32_t n_slots;             /* requests known at once; 0: LIMIT_SLOTS */
-    uint32_t max_batch_seqs;      /* 0: LIMIT_BATCH_SEQS */
-    uint32_t max_batch_tokens;    /* 0: LIMIT_BATCH_TOKENS */
+    uint32_t n_ctx;            /* positions of one request; 0: the model's, bounded by memory */
+    size_t kv_memory;          /* bytes of the KV pool; 0: chosen from what is available */
+    uint32_t n_slots;          /* requests known at once; 0: LIMIT_SLOTS */
+    uint32_t max_batch_seqs;   /* 0: LIMIT_BATCH_SEQS */
+    uint32_t max_batch_tokens; /* 0: LIMIT_BATCH_TOKENS */
 };
 
 /* What was sized at start, for the log and /metrics. */
@@ -93,13 +93,13 @@ struct sampling {
     uint32_t top_k;           /* 0: off */
     float top_p;              /* (0, 1]; 1: off */
     float min_p;              /* [0, 1]; 0: off */
-    float repetition_penalty; /* (0, 2]; 1: off; divides or multiplies logits of seen tokens (Keskar et
-                                 al., arXiv:1909.05858) */
+    float repetition_penalty; /* (0, 2]; 1: off; divides or multiplies logits of seen tokens (Keskar
+                                 et al., arXiv:1909.05858) */
     float presence_penalty;   /* [-2, 2] */
     float frequency_penalty;  /* [-2, 2] */
     bool has_seed;
     uint64_t seed;
-    struct logit_bias *bias;  /* n_bias entries; owned by whoever owns the request_params */
+    struct logit_bias *bias; /* n_bias entries; owned by whoever owns the request_params */
     uint32_t n_bias;
 };
 extern const struct sampling sampling_default; /* temperature 1, everything else off */
@@ -118,9 +118,9 @@ struct request_params {
 /* Frees prompt, bias and stop strings and zeroes *p. */
 void request_params_fini(struct request_params *p);
 
-/* Takes the request over: on STATUS_OK everything in *take belongs to the engine and *take is zeroed;
- * on failure *take is untouched. STATUS_INVALID: a parameter, or a prompt longer than the context;
- * STATUS_OVERLOADED: no slot free; STATUS_UNAVAILABLE: draining. */
+/* Takes the request over: on STATUS_OK everything in *take belongs to the engine and *take is
+ * zeroed; on failure *take is untouched. STATUS_INVALID: a parameter, or a prompt longer than the
+ * context; STATUS_OVERLOADED: no slot free; STATUS_UNAVAILABLE: draining. */
 enum status engine_submit(struct engine *e, struct request_params *take, struct request **out,
                           struct err *err);
 
@@ -131,7 +131,8 @@ void engine_cancel(struct engine *e, struct request *r);
 /* From now on engine_submit answers STATUS_UNAVAILABLE. */
 void engine_drain(struct engine *e);
 
-/* Readable while there may be events: clear with engine_events_clear, then take events until NULL. */
+/* Readable while there may be events: clear with engine_events_clear, then take events until NULL.
+ */
 int engine_event_fd(const struct engine *e);
 void engine_events_clear(struct engine *e);
 /* The next request with news, NULL when there is none. Each dirty request comes once. */

@@ -4,8 +4,8 @@
  * with better variants (later rungs win). Kernels are pure: no allocation, no globals, no threads.
  *
  * Determinism. Within one table a result row depends only on the operation, the weight's type, the
- * row's own inputs and absolute positions. How many rows or tokens share a call never changes a bit:
- * every variant reduces each (row, token) pair in the same order whatever the tile it sits in.
+ * row's own inputs and absolute positions. How many rows or tokens share a call never changes a
+ * bit: every variant reduces each (row, token) pair in the same order whatever the tile it sits in.
  */
 #ifndef FIRSTLIGHT_KERNELS_KERNELS_H
 #define FIRSTLIGHT_KERNELS_KERNELS_H
@@ -34,7 +34,8 @@ struct q8_block {
 enum kv_type { KV_F32, KV_F16, KV_TYPES };
 #define KV_TYPE_BYTES(type) ((type) == KV_F32 ? 4u : 2u)
 
-/* Rotary layouts: pairs are neighbours (2i, 2i+1) as in GGUF llama files, or halves (i, i + n/2). */
+/* Rotary layouts: pairs are neighbours (2i, 2i+1) as in GGUF llama files, or halves (i, i + n/2).
+ */
 enum rope_style { ROPE_NEIGHBOURS, ROPE_HALVES };
 
 /* out[t * out_stride + r] = sum over k of w[r][k] * x[t][k],  r < n_rows, t < n_tokens.
@@ -67,7 +68,7 @@ struct attn_args {
     const void *k;
     const void *v;
     size_t head_dim;
-    size_t n_q; /* <= ATTN_MAX_QUERIES */
+    size_t n_q;            /* <= ATTN_MAX_QUERIES */
     const float *const *q; /* n_q pointers to (head_dim) */
     const uint32_t *visible;
     float *m;

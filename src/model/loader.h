@@ -1,4 +1,5 @@
-/* Everything that one model file gives: weights, tokenizer, chat template. Opened and closed as one. */
+/* Everything that one model file gives: weights, tokenizer, chat template. Opened and closed as
+ * one. */
 #ifndef FIRSTLIGHT_MODEL_LOADER_H
 #define FIRSTLIGHT_MODEL_LOADER_H
 

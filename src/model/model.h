@@ -36,19 +36,19 @@ struct model_config {
     float rope_factor;
 };
 
-/* One block. Shapes as the backend sees them: (out, in). NULL where the architecture or the file has
- * none. */
+/* One block. Shapes as the backend sees them: (out, in). NULL where the architecture or the file
+ * has none. */
 struct model_layer {
-    const struct tensor *attn_norm; /* (d_model), F32 */
-    const struct tensor *wq;        /* (n_heads * head_dim, d_model) */
-    const struct tensor *wk;        /* (n_kv_heads * head_dim, d_model) */
-    const struct tensor *wv;        /* (n_kv_heads * head_dim, d_model) */
-    const struct tensor *wo;        /* (d_model, n_heads * head_dim) */
+    const struct tensor *attn_norm;         /* (d_model), F32 */
+    const struct tensor *wq;                /* (n_heads * head_dim, d_model) */
+    const struct tensor *wk;                /* (n_kv_heads * head_dim, d_model) */
+    const struct tensor *wv;                /* (n_kv_heads * head_dim, d_model) */
+    const struct tensor *wo;                /* (d_model, n_heads * head_dim) */
     const struct tensor *bq, *bk, *bv, *bo; /* F32 */
-    const struct tensor *ffn_norm;  /* (d_model), F32 */
-    const struct tensor *w_gate;    /* (d_ff, d_model) */
-    const struct tensor *w_up;      /* (d_ff, d_model) */
-    const struct tensor *w_down;    /* (d_model, d_ff) */
+    const struct tensor *ffn_norm;          /* (d_model), F32 */
+    const struct tensor *w_gate;            /* (d_ff, d_model) */
+    const struct tensor *w_up;              /* (d_ff, d_model) */
+    const struct tensor *w_down;            /* (d_model, d_ff) */
 };
 
 struct model {
@@ -60,8 +60,8 @@ struct model {
     struct model_layer *layers;        /* n_layers */
 };
 
-/* Reads the configuration and binds every tensor, dtype and shape checked. Errors name key or tensor,
- * expected and found; an unknown architecture lists the known ones. */
+/* Reads the configuration and binds every tensor, dtype and shape checked. Errors name key or
+ * tensor, expected and found; an unknown architecture lists the known ones. */
 enum status model_bind(struct model **out, const struct gguf *g, struct err *err);
 void model_free(struct model *m);
 

@@ -2,8 +2,8 @@
  *
  * Bytes that do not yet make a whole character are held back until the next token completes them.
  * Bytes that can never become one are replaced by U+FFFD, one per maximal invalid part (Unicode 15,
- * section 3.9). What is still incomplete at the end of a generation is never emitted, so streamed and
- * unstreamed text are equal.
+ * section 3.9). What is still incomplete at the end of a generation is never emitted, so streamed
+ * and unstreamed text are equal.
  */
 #ifndef FIRSTLIGHT_TEXT_DETOK_H
 #define FIRSTLIGHT_TEXT_DETOK_H

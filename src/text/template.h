@@ -1,8 +1,9 @@
 /* Chat templates: the Jinja that model files carry, compiled once, rendered per request.
  *
- * Rendering equals jinja2 with transformers' settings (trim_blocks, lstrip_blocks). Values are taken
- * from a jansson object. The interpreter is bounded in steps, output and nesting (base/limits.h); an
- * error names the template's line. A compiled template is immutable: any thread may render at once.
+ * Rendering equals jinja2 with transformers' settings (trim_blocks, lstrip_blocks). Values are
+ * taken from a jansson object. The interpreter is bounded in steps, output and nesting
+ * (base/limits.h); an error names the template's line. A compiled template is immutable: any thread
+ * may render at once.
  */
 #ifndef FIRSTLIGHT_TEXT_TEMPLATE_H
 #define FIRSTLIGHT_TEXT_TEMPLATE_H

@@ -28,7 +28,7 @@ void tokenizer_close(struct tokenizer *t);
 
 enum tokenize_flags {
     TOKENIZE_SPECIAL = 1, /* text that spells a special token becomes that token */
-    TOKENIZE_ADD = 2,     /* add bos/eos where the file asks for it (add_bos_token, add_eos_token) */
+    TOKENIZE_ADD = 2, /* add bos/eos where the file asks for it (add_bos_token, add_eos_token) */
 };
 
 /* Appends the ids of `len` bytes of text (UTF-8; an invalid sequence is read as U+FFFD) to *out.
@@ -45,7 +45,7 @@ uint32_t tokenizer_vocab_size(const struct tokenizer *t);
  * their spelling. *len = 0 for an id out of range. */
 const char *tokenizer_piece(const struct tokenizer *t, int32_t id, size_t *len);
 
-size_t tokenizer_max_piece(const struct tokenizer *t);          /* longest piece in bytes */
+size_t tokenizer_max_piece(const struct tokenizer *t);            /* longest piece in bytes */
 bool tokenizer_is_control(const struct tokenizer *t, int32_t id); /* not shown in generated text */
 bool tokenizer_is_end(const struct tokenizer *t, int32_t id);     /* ends a generation (eos, eot) */
 int32_t tokenizer_bos(const struct tokenizer *t);                 /* -1: none */

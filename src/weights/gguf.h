@@ -1,9 +1,9 @@
 /* GGUF files, versions 2 and 3 (https://github.com/ggml-org/ggml/blob/master/docs/gguf.md).
  *
  * The whole file is mapped read-only; metadata is parsed into an index, tensors are pointers into
- * the mapping. Nothing in the file is believed: every count, length, dimension and offset is checked
- * against the bytes that remain, with checked arithmetic, before anything is allocated for it.
- * Immutable after opening; any thread may read. The file must stay unchanged while it is open.
+ * the mapping. Nothing in the file is believed: every count, length, dimension and offset is
+ * checked against the bytes that remain, with checked arithmetic, before anything is allocated for
+ * it. Immutable after opening; any thread may read. The file must stay unchanged while it is open.
  */
 #ifndef FIRSTLIGHT_WEIGHTS_GGUF_H
 #define FIRSTLIGHT_WEIGHTS_GGUF_H
@@ -14,8 +14,20 @@
 struct gguf;
 
 enum gguf_type {
-    GGUF_U8, GGUF_I8, GGUF_U16, GGUF_I16, GGUF_U32, GGUF_I32, GGUF_F32, GGUF_BOOL, GGUF_STRING,
-    GGUF_ARRAY, GGUF_U64, GGUF_I64, GGUF_F64, GGUF_TYPES
+    GGUF_U8,
+    GGUF_I8,
+    GGUF_U16,
+    GGUF_I16,
+    GGUF_U32,
+    GGUF_I32,
+    GGUF_F32,
+    GGUF_BOOL,
+    GGUF_STRING,
+    GGUF_ARRAY,
+    GGUF_U64,
+    GGUF_I64,
+    GGUF_F64,
+    GGUF_TYPES
 };
 
 struct gguf_string {
@@ -46,15 +58,16 @@ size_t gguf_file_size(const struct gguf *g);
 
 size_t gguf_tensor_count(const struct gguf *g);
 const struct tensor *gguf_tensor_at(const struct gguf *g, size_t i);
-const struct tensor *gguf_tensor(const struct gguf *g, const char *name); /* NULL when absent; hashed */
+const struct tensor *gguf_tensor(const struct gguf *g,
+                                 const char *name); /* NULL when absent; hashed */
 
 size_t gguf_value_count(const struct gguf *g);
 const struct gguf_value *gguf_value_at(const struct gguf *g, size_t i);
 const struct gguf_value *gguf_value(const struct gguf *g, const char *key); /* NULL when absent */
 
 /* Typed look-ups. Any integer type is accepted where it fits (an unsigned 64-bit one too). They
- * return STATUS_NOT_FOUND when the key is absent (with *err naming it) and STATUS_INVALID when it has
- * another type or does not fit; *out is untouched then. */
+ * return STATUS_NOT_FOUND when the key is absent (with *err naming it) and STATUS_INVALID when it
+ * has another type or does not fit; *out is untouched then. */
 enum status gguf_get_u32(const struct gguf *g, const char *key, uint32_t *out, struct err *err);
 enum status gguf_get_f32(const struct gguf *g, const char *key, float *out, struct err *err);
 enum status gguf_get_bool(const struct gguf *g, const char *key, bool *out, struct err *err);

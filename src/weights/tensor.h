@@ -28,7 +28,7 @@ enum tensor_type {
 #define X(type, gguf, name, values, bytes) TENSOR_##type,
     TENSOR_TYPE_MAP(X)
 #undef X
-    TENSOR_TYPES
+        TENSOR_TYPES
 };
 
 #define TENSOR_MAX_DIMS 4

@@ -1,0 +1,93 @@
+/* The worker pool: every worker runs once a run, barriers separate phases, slices cover exactly. */
+#include "base/pool.h"
+#include "support/cmocka_all.h"
+
+#include <stdbool.h>
+#include <string.h>
+#include <unistd.h>
+
+#define MAX_WORKERS 8
+#define PHASES      50
+
+struct shared {
+    struct pool *pool;
+    int n;
+    long cells[MAX_WORKERS][16];
+    bool wrong;
+};
+
+/* In each phase every worker writes its own cell, then checks everyone's after the barrier. Plain
+ * memory on purpose: the barrier alone must order it (the thread sanitizer watches). */
+static void phases(void *arg, int worker)
+{
+    struct shared *s = arg;
+    for (long phase = 1; phase <= PHASES; phase++) {
+        s->cells[worker][0] += phase;
+        pool_barrier(s->pool);
+        for (int i = 1; i < s->n; i++)
+            if (s->cells[i][0] != s->cells[0][0] && worker == 0)
+                s->wrong = true;
+        pool_barrier(s->pool);
+    }
+}
+
+static void check_threads(int n, useconds_t pause)
+{
+    struct shared s = {.n = n};
+    struct err err;
+    assert_int_equal(pool_create(&s.pool, n, &err), STATUS_OK);
+    assert_int_equal(pool_threads(s.pool), n);
+    const int runs = 40;
+    for (int i = 0; i < runs; i++) {
+        pool_run(s.pool, phases, &s);
+        if (pause)
+            usleep(pause); /* long enough for the workers to fall asleep */
+    }
+    assert_false(s.wrong);
+    for (int i = 0; i < n; i++)
+        assert_int_equal(s.cells[i][0], (long)runs * PHASES * (PHASES + 1) / 2);
+    pool_destroy(s.pool);
+}
+
+static void runs_phases_together(void **state)
+{
+    (void)state;
+    for (int n = 1; n <= MAX_WORKERS; n += n < 4 ? 1 : 4)
+        check_threads(n, 0);
+}
+
+static void wakes_sleeping_workers(void **state)
+{
+    (void)state;
+    check_threads(2, 500);
+    check_threads(3, 500);
+}
+
+static void slices_cover_everything_once(void **state)
+{
+    (void)state;
+    for (size_t n = 0; n < 70; n++)
+        for (size_t grain = 1; grain <= 16; grain *= 2)
+            for (int workers = 1; workers <= 5; workers++) {
+                size_t next = 0;
+                for (int w = 0; w < workers; w++) {
+                    size_t begin, end;
+                    pool_slice(n, grain, w, workers, &begin, &end);
+                    assert_int_equal(begin, next);
+                    assert_true(begin <= end);
+                    assert_true(begin % grain == 0 || begin == n);
+                    next = end;
+                }
+                assert_int_equal(next, n);
+            }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(runs_phases_together),
+        cmocka_unit_test(wakes_sleeping_workers),
+        cmocka_unit_test(slices_cover_everything_once),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
