@@ -2,7 +2,7 @@
 #
 # One library of everything but main, one binary, one program per tests/**/test_*.c. All of them are
 # found by pattern: adding a file needs no change here. CONFIG picks the build folder and flags:
-# release (default), debug, asan, ubsan, tsan.
+# release (default), debug, asan, ubsan, tsan, fuzz.
 
 CONFIG ?= release
 ifeq ($(origin CC),default)
@@ -18,6 +18,11 @@ VERSION := 0.1.0
 # One short line per command; `make V=1` shows them whole.
 SAY = $(if $(V),,@echo '  CC   $@'; )
 
+# All cores, unless the caller chose a number.
+ifeq ($(MAKELEVEL)$(filter -j%,$(MAKEFLAGS)),0)
+MAKEFLAGS += -j$(shell nproc)
+endif
+
 WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith \
         -Wwrite-strings -Wvla -Werror=implicit-function-declaration -Werror=incompatible-pointer-types
 # -ffp-contract=off: a multiply and an add become one fma only where the source says so, so that a
@@ -29,6 +34,7 @@ CONFIG_debug := -O1 -DFIRSTLIGHT_DEBUG
 CONFIG_asan := -O1 -DFIRSTLIGHT_DEBUG -fsanitize=address -fno-omit-frame-pointer
 CONFIG_ubsan := -O1 -DFIRSTLIGHT_DEBUG -fsanitize=undefined -fno-sanitize-recover=undefined
 CONFIG_tsan := -O1 -DFIRSTLIGHT_DEBUG -fsanitize=thread
+CONFIG_fuzz := -O1 -DFIRSTLIGHT_DEBUG -fsanitize=fuzzer-no-link,address,undefined
 ALL_CFLAGS := $(BASE_FLAGS) $(CONFIG_$(CONFIG)) $(CFLAGS)
 ALL_LDFLAGS := $(filter -fsanitize%,$(CONFIG_$(CONFIG))) $(LDFLAGS)
 LIBS := $(shell pkg-config --libs $(PKGS) 2>/dev/null) -lm -pthread
@@ -67,11 +73,13 @@ $(B)/src/%.o: src/%.c $(B)/flags
 	@mkdir -p $(@D)
 	$(SAY)$(CC) $(ALL_CFLAGS) $(if $(findstring kernels/x86/,$<),$(call isa_of,$<)) -MMD -MP -c -o $@ $<
 
-# Tests and fuzz replayers see the sources' private headers and cmocka.
+# Tests and fuzz targets see the sources' private headers and cmocka. A fuzz target gets a main that
+# replays its corpus, or libFuzzer's in CONFIG=fuzz.
+FUZZ_MAIN := $(if $(filter fuzz,$(CONFIG)),-fsanitize=fuzzer,tests/fuzz/replay.c)
 $(B)/tests/%: tests/%.c $(B)/libfirstlight.a $(B)/flags
 	@mkdir -p $(@D)
 	$(SAY)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -Itests -MMD -MP -o $@ $< \
-	    $(if $(filter tests/fuzz/%,$<),tests/fuzz/replay.c) $(B)/libfirstlight.a \
+	    $(if $(filter tests/fuzz/%,$<),$(FUZZ_MAIN)) $(B)/libfirstlight.a \
 	    $(LIBS) -lcmocka
 
 # Rebuild when the flags change.
@@ -80,5 +88,96 @@ $(B)/flags: FORCE
 	@echo '$(CC) $(ALL_CFLAGS)' | cmp -s - $@ || echo '$(CC) $(ALL_CFLAGS)' > $@
 .PHONY: FORCE
 FORCE:
+
+# ---- Set-up -------------------------------------------------------------------------------------
+
+MODEL := models/SmolLM2-135M-Instruct.Q4_1.gguf
+SUBMAKE := +@$(MAKE) --no-print-directory
+
+.PHONY: run
+run: ## install what is missing, build, fetch the model, serve on 127.0.0.1:$(PORT)
+	@tools/deps build model
+	$(SUBMAKE) all model
+	@exec build/firstlight serve --model $(MODEL) --host 127.0.0.1 --port $(PORT)
+
+.PHONY: deps
+deps: ## install the missing Debian packages
+	@tools/deps build model test
+
+.PHONY: model
+model: ## fetch the default model into models/
+	@tools/fetch-model
+
+.PHONY: venv
+venv: .venv/ready ## make .venv, which the black box tests run in
+
+.venv/ready: tools/requirements-test.txt
+	python3 -m venv --clear .venv
+	.venv/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+	@touch $@
+
+.PHONY: install
+install: all ## install under $(DESTDIR)$(PREFIX)
+	install -D -m 755 build/firstlight $(DESTDIR)$(PREFIX)/bin/firstlight
+
+# ---- Tests --------------------------------------------------------------------------------------
+
+.PHONY: test
+test: ## set up, build, run the checks and every quick test
+	@tools/deps build model test
+	$(SUBMAKE) all model venv
+	+@MAKE='$(MAKE)' tools/test
+
+.PHONY: unit
+unit: $(TEST_BINS) $(FUZZ_BINS) ## unit, kernel and scheduler tests and fuzz replay, in CONFIG
+	@tools/run-unit $(TEST_BINS) $(FUZZ_BINS)
+
+.PHONY: e2e
+e2e: all model venv ## the black box tests alone
+	@.venv/bin/python -m pytest -q tests/e2e
+
+.PHONY: asan ubsan tsan
+asan: ## the tests of `unit` under AddressSanitizer
+ubsan: ## the tests of `unit` under UndefinedBehaviorSanitizer
+tsan: ## the tests of `unit` under ThreadSanitizer
+asan ubsan tsan:
+	$(SUBMAKE) CONFIG=$@ unit
+
+.PHONY: check
+check: check-headers $(OBJECTS) ## layers, sizes, format, headers, names, scripts
+	@CLANG_FORMAT=$(CLANG_FORMAT) OBJECTS_DIR=$(B)/src tools/check
+
+CLANG_FORMAT ?= clang-format-14
+.PHONY: format
+format: ## rewrite the C sources with clang-format
+	git ls-files -z --cached --others --exclude-standard '*.c' '*.h' | xargs -0 $(CLANG_FORMAT) -i
+
+# Each header compiles alone.
+HEADERS := $(sort $(shell find src -name '*.h'))
+.PHONY: check-headers
+check-headers: $(HEADERS:%.h=$(B)/headers/%.ok)
+$(B)/headers/%.ok: %.h $(HEADERS) $(B)/flags
+	@mkdir -p $(@D)
+	$(SAY)$(CC) $(ALL_CFLAGS) $(if $(findstring kernels/x86/,$<),$(call isa_of,$<)) -Wno-unused-function \
+	    -fsyntax-only -x c $<
+	@touch $@
+
+.PHONY: fuzz
+fuzz: ## the fuzz targets with libFuzzer, for: build/fuzz/tests/fuzz/fuzz_X tests/fuzz/corpus/X
+	$(SUBMAKE) CONFIG=fuzz CC=clang fuzzers
+.PHONY: fuzzers
+fuzzers: $(FUZZ_BINS)
+
+.PHONY: golden
+golden: ## make tests/golden/ anew (torch, transformers; see tools/golden/README.md)
+	tools/golden/make-all
+
+.PHONY: clean
+clean: ## remove what was built (not models/ and .venv)
+	rm -rf build
+
+.PHONY: help
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z][a-z0-9-]*:.*## / { printf "%-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 -include $(shell find $(B) -name '*.d' 2>/dev/null)
