@@ -1,0 +1,90 @@
+"""The checks of tools/ find what they are there to find: each is run on a small tree with one fault."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+def run_tool(name: str, *arguments: object) -> subprocess.CompletedProcess:
+    command = [str(REPOSITORY / "tools" / name), *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def test_layers_accept_includes_that_point_down(tmp_path):
+    write(tmp_path / "src/text/a.c", '#include "text/a.h"\n#include "base/err.h"\n')
+    assert run_tool("check-layers", tmp_path).returncode == 0
+
+
+@pytest.mark.parametrize("line, message", [
+    ('#include "engine/engine.h"', "engine is above it"),
+    ('#include "a.h"', "does not begin with a layer's folder"),
+    ('#  include "../base/err.h"', "does not begin with a layer's folder"),
+])
+def test_layers_refuse(tmp_path, line, message):
+    write(tmp_path / "src/text/a.c", line + "\n")
+    result = run_tool("check-layers", tmp_path)
+    assert result.returncode == 1 and message in result.stdout
+
+
+def test_layers_refuse_an_unknown_folder(tmp_path):
+    write(tmp_path / "src/util/a.c", "")
+    assert "util is no layer" in run_tool("check-layers", tmp_path).stdout
+
+
+def function(body_lines: int) -> str:
+    return "int f(void)\n{\n" + "    g();\n" * body_lines + "}\n"
+
+
+@pytest.mark.parametrize("text, message", [
+    (function(69), "a function of 71 lines"),
+    ("x\n" * 801, "801 lines"),
+    ("x" * 101 + "\n", "101 columns"),
+])
+def test_size_refuses(tmp_path, text, message):
+    write(tmp_path / "src/base/a.c", text)
+    result = run_tool("check-size", tmp_path)
+    assert result.returncode == 1 and message in result.stdout
+
+
+def test_size_accepts_the_largest_and_warns(tmp_path):
+    write(tmp_path / "src/base/a.c", function(68) + "x\n" * 700)
+    result = run_tool("check-size", tmp_path)
+    assert result.returncode == 0 and "warning" in result.stdout
+
+
+@pytest.mark.parametrize("source, accepted", [
+    ("int kv_open(void) { return 0; }", True),
+    ("static int other(void) { return 0; } int kv(void) { return other(); }", True),
+    ("int block_open(void) { return 0; }", False),
+    ("int global;", False),
+])
+def test_names(tmp_path, source, accepted):
+    write(tmp_path / "engine/kv.c", source)
+    command = ["gcc", "-c", "-o", tmp_path / "engine/kv.o", tmp_path / "engine/kv.c"]
+    subprocess.run(command, check=True)
+    assert (run_tool("check-names", tmp_path).returncode == 0) == accepted
+
+
+def test_hosts(tmp_path):
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    write(tmp_path / "a.txt", "see py" + "pi.org for more\n")
+    assert run_tool("check-hosts", tmp_path).returncode == 0, "an untracked file is no matter"
+    subprocess.run(["git", "-C", tmp_path, "add", "a.txt"], check=True)
+    assert run_tool("check-hosts", tmp_path).returncode == 1
+
+
+def test_limits(tmp_path):
+    write(tmp_path / "src/base/limits.h", "/* Requests */\n#define LIMIT_A (8u << 20) /* bytes */\n")
+    (tmp_path / "docs").mkdir()
+    assert run_tool("check-limits", tmp_path).returncode == 1
+    assert run_tool("check-limits", "--write", tmp_path).returncode == 0
+    assert "| `LIMIT_A` | 8 Mi | bytes |" in (tmp_path / "docs/limits.md").read_text()
+    assert run_tool("check-limits", tmp_path).returncode == 0
