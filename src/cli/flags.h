@@ -1,0 +1,90 @@
+/* Command-line flags as data: a subcommand lists its flags in one table, from which come parsing,
+ * range errors that name the flag, and --help.
+ *
+ *     struct args { struct options options; uint32_t chunk; bool json; };
+ *     static const struct flag flags[] = {
+ *         {"--chunk", "N", "rows of one step", FLAG_U32, FLAG_FIELD(args, chunk), .min = 1,
+ *          .max = 512},
+ *         {"--json", NULL, "print JSON", FLAG_BOOL, FLAG_FIELD(args, json)},
+ *     };
+ *     struct flag_set set = {
+ *         .command = "logits", .usage = "--npy OUT [flags]", .about = "...",
+ *         .groups = {FLAG_GROUP(flags, &args), options_model_flags(&args.options)},
+ *     };
+ *     int exit_code;
+ *     if (!flags_read(&set, argc, argv, &exit_code))
+ *         return exit_code;
+ *
+ * "--name value" and "--name=value" are the same; "--" ends the flags. A flag given twice takes the
+ * last value. Whole numbers are decimal digits. A field keeps its value when the flag is absent.
+ */
+#ifndef FIRSTLIGHT_CLI_FLAGS_H
+#define FIRSTLIGHT_CLI_FLAGS_H
+
+#include "base/err.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum flag_kind {
+    FLAG_BOOL,   /* bool: takes no value */
+    FLAG_U32,    /* uint32_t */
+    FLAG_U64,    /* uint64_t; min and max only matter below 2^53 */
+    FLAG_F32,    /* float, finite */
+    FLAG_SIZE,   /* size_t bytes: "512M", "2G" */
+    FLAG_TEXT,   /* const char *, borrowed from argv */
+    FLAG_CHOICE, /* int: index into choices */
+    FLAG_CUSTOM, /* parse() says */
+};
+
+struct flag {
+    const char *name;  /* "--threads", "-p" */
+    const char *value; /* "N" in the help; NULL for FLAG_BOOL */
+    const char *help;  /* lines */
+    enum flag_kind kind;
+    size_t offset;              /* of the field in the group's base */
+    double min, max;            /* numbers */
+    const char *const *choices; /* FLAG_CHOICE: NULL-terminated */
+    enum status (*parse)(void *field, const char *text, struct err *err); /* FLAG_CUSTOM */
+};
+
+/* The initialiser of `offset`. */
+#define FLAG_FIELD(type, field) .offset = offsetof(struct type, field)
+
+/* A table of flags and the struct whose fields they set. */
+struct flag_group {
+    const struct flag *flags;
+    size_t n_flags;
+    void *base;
+};
+#define FLAG_GROUP(array, base)                                                                    \
+    {                                                                                              \
+        (array), sizeof(array) / sizeof((array)[0]), (base)                                        \
+    }
+#define FLAG_GROUPS 4
+
+struct flag_set {
+    const char *command;
+    const char *usage; /* what follows the command's name in the usage line */
+    const char *about; /* a sentence or a paragraph */
+    struct flag_group groups[FLAG_GROUPS];
+    const char **positional; /* receives what is not a flag, in order, borrowed from argv */
+    size_t max_positional;   /* more than these is an error */
+    size_t *n_positional;    /* how many came; may be NULL */
+};
+
+/* argv[0] is the subcommand. False when the command ends here: --help was printed (*exit_code 0) or
+ * an error (*exit_code 2). */
+bool flags_read(const struct flag_set *set, int argc, char **argv, int *exit_code);
+
+/* The same without printing: STATUS_INVALID names the flag; *help says that --help was given. */
+enum status flags_parse(const struct flag_set *set, int argc, char **argv, bool *help,
+                        struct err *err);
+
+/* The one of `names` closest to `word`, if it is close enough to be meant; else NULL. */
+const char *flags_closest(const char *word, const char *const *names, size_t n_names);
+
+/* Prints "firstlight COMMAND: text" to stderr; returns the exit code 1. */
+int flags_fail(const char *command, const struct err *err);
+
+#endif

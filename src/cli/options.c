@@ -1,0 +1,110 @@
+#include "cli/options.h"
+
+#include "base/cpu.h"
+#include "base/limits.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+const struct options options_default = {
+    .model = OPTIONS_DEFAULT_MODEL,
+    .engine = "auto",
+    .kv_type = -1,
+    .activations = ACTIVATIONS_INT8,
+    .cpu_mask = CPU_ALL,
+};
+
+static const char *const activation_names[] = {
+    [ACTIVATIONS_INT8] = "int8", [ACTIVATIONS_F32] = "f32", NULL};
+static const char *const kv_type_names[] = {[KV_F32] = "f32", [KV_F16] = "f16", NULL};
+
+static enum status parse_cpu_mask(void *field, const char *text, struct err *err)
+{
+    return cpu_parse_mask(text, field, err);
+}
+
+#define FIELD(name) FLAG_FIELD(options, name)
+
+// clang-format off
+static const struct flag model_flags[] = {
+    {"--model", "PATH", "GGUF file\n(default " OPTIONS_DEFAULT_MODEL ")",
+     FLAG_TEXT, FIELD(model)},
+    {"--threads", "N", "threads that compute (default: all usable processors)",
+     FLAG_U32, FIELD(n_threads), .min = 1, .max = LIMIT_THREADS},
+    {"--activations", "int8|f32", "f32 is the exact path (default int8)",
+     FLAG_CHOICE, FIELD(activations), .choices = activation_names},
+    {"--kv-type", "f16|f32", "cached keys and values (default f16; f32 with --activations f32)",
+     FLAG_CHOICE, FIELD(kv_type), .choices = kv_type_names},
+    {"--cpu-mask", "MASK", "kernel levels: -avx512 leaves one out, avx2 keeps only that,\n"
+                           "c is plain C (default: all this machine has)",
+     FLAG_CUSTOM, FIELD(cpu_mask), .parse = parse_cpu_mask},
+};
+
+static const struct flag engine_flags[] = {
+    {"--engine", "NAME", "engine, see firstlight engines (default auto)",
+     FLAG_TEXT, FIELD(engine)},
+    {"--ctx", "N", "positions of one request (default: the model's, if memory allows)",
+     FLAG_U32, FIELD(n_ctx), .min = 1, .max = LIMIT_CONTEXT},
+    {"--kv-memory", "SIZE", "memory for cached keys and values, e.g. 512M\n"
+                            "(default: chosen from what is available)",
+     FLAG_SIZE, FIELD(kv_memory)},
+};
+// clang-format on
+
+struct flag_group options_model_flags(struct options *o)
+{
+    return (struct flag_group)FLAG_GROUP(model_flags, o);
+}
+
+struct flag_group options_engine_flags(struct options *o)
+{
+    return (struct flag_group)FLAG_GROUP(engine_flags, o);
+}
+
+enum status options_check(struct options *o, struct err *err)
+{
+    uint32_t machine = cpu_detect();
+    if (o->cpu_mask != 0 && !(machine & CPU_AVX2))
+        return err_set(err, STATUS_UNSUPPORTED,
+                       "this processor (%s) has no AVX2, FMA and F16C, which firstlight needs; "
+                       "--cpu-mask c runs it in plain C, slowly",
+                       cpu_model_name());
+    o->cpu_levels = machine & o->cpu_mask;
+    if (o->n_threads == 0)
+        o->n_threads = (uint32_t)cpu_usable_count();
+    if (o->n_threads > LIMIT_THREADS)
+        o->n_threads = LIMIT_THREADS;
+    if (o->kv_type < 0)
+        o->kv_type = o->activations == ACTIVATIONS_F32 ? KV_F32 : KV_F16;
+    return STATUS_OK;
+}
+
+struct backend_options options_backend(const struct options *o)
+{
+    return (struct backend_options){
+        .n_threads = (int)o->n_threads,
+        .cpu_levels = o->cpu_levels,
+        .activations = (enum activations)o->activations,
+        .kv_type = (enum kv_type)o->kv_type,
+    };
+}
+
+static void show_progress(void *arg, const char *what, double fraction)
+{
+    (void)arg;
+    fprintf(stderr, "\r\033[K%s %3.0f %%", what, 100 * fraction);
+    if (fraction >= 1)
+        fprintf(stderr, "\r\033[K");
+}
+
+enum status options_load(const struct options *o, struct loader *out, struct err *err)
+{
+    enum status st =
+        loader_open(out, o->model, isatty(STDERR_FILENO) ? show_progress : NULL, NULL, err);
+    if (st && strcmp(o->model, OPTIONS_DEFAULT_MODEL) == 0 && access(o->model, F_OK) != 0)
+        return err_set(err, st,
+                       "no model at %s: `make model` fetches it, --model PATH takes another",
+                       o->model);
+    return st;
+}

@@ -1,0 +1,43 @@
+/* The flags that every subcommand with a model shares, and what they mean together. */
+#ifndef FIRSTLIGHT_CLI_OPTIONS_H
+#define FIRSTLIGHT_CLI_OPTIONS_H
+
+#include "backend/backend.h"
+#include "base/err.h"
+#include "cli/flags.h"
+#include "model/loader.h"
+
+#include <stdint.h>
+
+#define OPTIONS_DEFAULT_MODEL "models/SmolLM2-135M-Instruct.Q4_1.gguf"
+
+/* Starts as options_default; the flags write into it; options_check completes it. */
+struct options {
+    const char *model;
+    const char *engine;
+    uint32_t n_threads; /* 0 until options_check: all usable processors */
+    uint32_t n_ctx;     /* 0: the model's, bounded by memory */
+    size_t kv_memory;   /* 0: chosen from what is available */
+    int kv_type;        /* enum kv_type; -1 until options_check: as the activations want it */
+    int activations;    /* enum activations */
+    uint32_t cpu_mask;
+    uint32_t cpu_levels; /* set by options_check: the machine's, masked */
+};
+extern const struct options options_default;
+
+/* For a flag_set: what every forward pass needs, and what an engine needs besides. */
+struct flag_group options_model_flags(struct options *o);
+struct flag_group options_engine_flags(struct options *o);
+
+/* Fills in what was left to the program. Refuses a processor without AVX2 unless the mask asks for
+ * plain C. */
+enum status options_check(struct options *o, struct err *err);
+
+/* After options_check: threads, levels, activations and KV type; rows, outputs, sequences and n_ctx
+ * are the caller's. */
+struct backend_options options_backend(const struct options *o);
+
+/* loader_open with progress on stderr when that is a terminal. */
+enum status options_load(const struct options *o, struct loader *out, struct err *err);
+
+#endif
