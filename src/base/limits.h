@@ -10,6 +10,9 @@
 #define LIMIT_GGUF_ARRAY_DEPTH 4           /* arrays in arrays */
 #define LIMIT_MODEL_LAYERS     1024
 #define LIMIT_MODEL_VOCAB      (1u << 21)
+#define LIMIT_MODEL_WIDTH      (1u << 20) /* embedding and feed-forward length */
+#define LIMIT_MODEL_HEADS      4096
+#define LIMIT_MODEL_HEAD_DIM   256  /* dimensions of one attention head */
 #define LIMIT_TOKEN_BYTES      1024 /* bytes of one vocabulary entry */
 
 /* Chat templates */

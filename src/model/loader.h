@@ -12,7 +12,8 @@ struct loader {
     struct gguf *gguf;
     struct model *model;
     struct tokenizer *tokenizer;
-    struct template *chat_template; /* NULL when the file has none */
+    struct template *chat_template; /* NULL when the file has none, or one we cannot compile */
+    struct err template_err;        /* why not, in the latter case; else all zero */
     char name[128];                 /* general.name, else the file's name */
 };
 

@@ -1,0 +1,187 @@
+/* The configuration of a model from "<architecture>.<key>" metadata. */
+#include "base/limits.h"
+#include "model/arch.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define KEY_MAX 96
+
+/* A key that every architecture spells alike, the field it fills and the values that make sense.
+ * One that is absent leaves the field as it is. */
+struct config_key {
+    const char *name;
+    size_t offset;
+    uint32_t max; /* whole numbers, from 1; 0: a positive float */
+    bool required;
+};
+
+#define FIELD(name) offsetof(struct model_config, name)
+
+static const struct config_key keys[] = {
+    {"block_count", FIELD(n_layers), LIMIT_MODEL_LAYERS, true},
+    {"embedding_length", FIELD(d_model), LIMIT_MODEL_WIDTH, true},
+    {"feed_forward_length", FIELD(d_ff), LIMIT_MODEL_WIDTH, true},
+    {"context_length", FIELD(n_ctx_train), UINT32_MAX, true},
+    {"attention.head_count", FIELD(n_heads), LIMIT_MODEL_HEADS, true},
+    {"attention.head_count_kv", FIELD(n_kv_heads), LIMIT_MODEL_HEADS, false},
+    {"attention.key_length", FIELD(head_dim), LIMIT_MODEL_HEAD_DIM, false},
+    {"attention.layer_norm_rms_epsilon", FIELD(norm_eps), 0, true},
+    {"rope.dimension_count", FIELD(n_rot), LIMIT_MODEL_HEAD_DIM, false},
+    {"rope.freq_base", FIELD(rope_base), 0, false},
+};
+
+static const char *full_key(char out[static KEY_MAX], const struct arch *arch, const char *name)
+{
+    snprintf(out, KEY_MAX, "%s.%s", arch->name, name);
+    return out;
+}
+
+static enum status read_whole(const struct gguf *g, const char *key, uint32_t max, uint32_t *out,
+                              struct err *err)
+{
+    uint32_t v;
+    enum status st = gguf_get_u32(g, key, &v, err);
+    if (st)
+        return st;
+    if (v < 1 || v > max)
+        return err_param(err, STATUS_INVALID, key, "%s: expected 1 to %u, found %u", key, max, v);
+    *out = v;
+    return STATUS_OK;
+}
+
+static enum status read_positive(const struct gguf *g, const char *key, float *out, struct err *err)
+{
+    float v;
+    enum status st = gguf_get_f32(g, key, &v, err);
+    if (st)
+        return st;
+    if (!isfinite(v) || v <= 0)
+        return err_param(err, STATUS_INVALID, key, "%s: expected a positive number, found %g", key,
+                         (double)v);
+    *out = v;
+    return STATUS_OK;
+}
+
+static enum status read_keys(struct model_config *c, const struct arch *arch, const struct gguf *g,
+                             struct err *err)
+{
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        char key[KEY_MAX];
+        void *field = (char *)c + keys[i].offset;
+        full_key(key, arch, keys[i].name);
+        if (!keys[i].required && !gguf_value(g, key))
+            continue;
+        enum status st = keys[i].max ? read_whole(g, key, keys[i].max, field, err)
+                                     : read_positive(g, key, field, err);
+        if (st)
+            return err_context(err, "model configuration");
+    }
+    return STATUS_OK;
+}
+
+/* What absent keys mean. */
+static enum status fill_defaults(struct model_config *c, const struct arch *arch, struct err *err)
+{
+    if (c->n_kv_heads == 0)
+        c->n_kv_heads = c->n_heads;
+    if (c->head_dim == 0) {
+        if (c->d_model % c->n_heads)
+            return err_set(err, STATUS_INVALID,
+                           "%s.embedding_length: expected a multiple of the %u heads, found %u",
+                           arch->name, c->n_heads, c->d_model);
+        c->head_dim = c->d_model / c->n_heads;
+    }
+    if (c->n_rot == 0)
+        c->n_rot = c->head_dim;
+    if (c->rope_base == 0)
+        c->rope_base = 10000.0f;
+    return STATUS_OK;
+}
+
+static enum status check_heads(const struct model_config *c, const struct arch *arch,
+                               const struct gguf *g, struct err *err)
+{
+    if (c->n_heads % c->n_kv_heads)
+        return err_set(err, STATUS_INVALID,
+                       "%s.attention.head_count_kv: expected a divisor of the %u heads, found %u",
+                       arch->name, c->n_heads, c->n_kv_heads);
+    if (c->head_dim > LIMIT_MODEL_HEAD_DIM)
+        return err_set(err, STATUS_UNSUPPORTED, "head dimension: expected up to %u, found %u",
+                       LIMIT_MODEL_HEAD_DIM, c->head_dim);
+    if (c->n_rot % 2 || c->n_rot > c->head_dim)
+        return err_set(
+            err, STATUS_INVALID,
+            "%s.rope.dimension_count: expected an even number up to the head's %u, found %u",
+            arch->name, c->head_dim, c->n_rot);
+    char key[KEY_MAX];
+    uint32_t value_length = c->head_dim;
+    full_key(key, arch, "attention.value_length");
+    if (gguf_value(g, key) && gguf_get_u32(g, key, &value_length, err))
+        return err->code;
+    if (value_length != c->head_dim)
+        return err_param(err, STATUS_UNSUPPORTED, key, "%s: expected the key length %u, found %u",
+                         key, c->head_dim, value_length);
+    return STATUS_OK;
+}
+
+static bool string_is(struct gguf_string s, const char *word)
+{
+    return s.len == strlen(word) && memcmp(s.bytes, word, s.len) == 0;
+}
+
+/* "rope.scaling.type" and its factor, or the older "rope.scale_linear". */
+static enum status read_scaling(struct model_config *c, const struct arch *arch,
+                                const struct gguf *g, struct err *err)
+{
+    char key[KEY_MAX];
+    struct gguf_string type = {"none", 4};
+    c->rope_scaling = ROPE_SCALING_NONE;
+    c->rope_factor = 1;
+    full_key(key, arch, "rope.scaling.type");
+    if (gguf_value(g, key) && gguf_get_string(g, key, &type, err))
+        return err->code;
+    if (!string_is(type, "none") && !string_is(type, "linear"))
+        return err_param(err, STATUS_UNSUPPORTED, key,
+                         "%s: expected none or linear, found \"%.*s\", which is not implemented",
+                         key, (int)(type.len < 64 ? type.len : 64), type.bytes);
+    if (string_is(type, "linear")) {
+        full_key(key, arch, "rope.scaling.factor");
+    } else {
+        full_key(key, arch, "rope.scale_linear");
+        if (!gguf_value(g, key))
+            return STATUS_OK;
+    }
+    c->rope_scaling = ROPE_SCALING_LINEAR;
+    return read_positive(g, key, &c->rope_factor, err);
+}
+
+static enum status check_refused(const struct arch *arch, const struct gguf *g, struct err *err)
+{
+    for (const char *const *name = arch->refused_keys; *name; name++) {
+        char key[KEY_MAX];
+        uint32_t v;
+        full_key(key, arch, *name);
+        if (gguf_value(g, key) && (gguf_get_u32(g, key, &v, err) || v != 0))
+            return err_param(err, STATUS_UNSUPPORTED, key,
+                             "%s: this model needs a feature that is not implemented", key);
+    }
+    return STATUS_OK;
+}
+
+enum status config_read(struct model_config *c, const struct arch *arch, const struct gguf *g,
+                        struct err *err)
+{
+    *c = (struct model_config){.arch = arch->name, .rope_style = arch->rope_style};
+    enum status st = check_refused(arch, g, err);
+    if (!st)
+        st = read_keys(c, arch, g, err);
+    if (!st)
+        st = fill_defaults(c, arch, err);
+    if (!st)
+        st = check_heads(c, arch, g, err);
+    if (!st)
+        st = read_scaling(c, arch, g, err);
+    return st;
+}

@@ -1,0 +1,125 @@
+#include "model/loader.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define PREFETCH_STEP ((size_t)16 << 20)
+
+static void report(loader_progress *progress, void *arg, const char *what, double fraction)
+{
+    if (progress)
+        progress(arg, what, fraction);
+}
+
+/* The tensors' bytes lie together at the end of the file. */
+static void data_span(const struct gguf *g, const char **begin, const char **end)
+{
+    *begin = *end = NULL;
+    for (size_t i = 0; i < gguf_tensor_count(g); i++) {
+        const struct tensor *t = gguf_tensor_at(g, i);
+        const char *data = t->data;
+        if (!*begin || data < *begin)
+            *begin = data;
+        if (!*end || data + t->size > *end)
+            *end = data + t->size;
+    }
+}
+
+/* Maps the weights' pages now, so that the first request does not wait for the disk. Advice only:
+ * a kernel that knows no MADV_POPULATE_READ reads ahead instead. */
+static void prefetch(const struct gguf *g, loader_progress *progress, void *arg)
+{
+    const char *begin, *end;
+    data_span(g, &begin, &end);
+    if (!begin)
+        return;
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    const char *p = begin - (uintptr_t)begin % page;
+    size_t total = (size_t)(end - p);
+    madvise((void *)p, total, MADV_HUGEPAGE);
+    for (size_t done = 0; done < total; done += PREFETCH_STEP) {
+        size_t n = total - done < PREFETCH_STEP ? total - done : PREFETCH_STEP;
+        if (madvise((void *)(p + done), n, MADV_POPULATE_READ) != 0)
+            madvise((void *)(p + done), n, MADV_WILLNEED);
+        report(progress, arg, "reading weights", (double)(done + n) / (double)total);
+    }
+}
+
+static void set_name(struct loader *l, const char *path)
+{
+    struct gguf_string name;
+    const char *slash = strrchr(path, '/');
+    if (gguf_get_string(l->gguf, "general.name", &name, NULL) == STATUS_OK && name.len > 0)
+        snprintf(l->name, sizeof l->name, "%.*s", (int)(name.len < 127 ? name.len : 127),
+                 name.bytes);
+    else
+        snprintf(l->name, sizeof l->name, "%s", slash ? slash + 1 : path);
+}
+
+/* A template that cannot be compiled is kept as an error for whoever asks for a chat: the model
+ * still completes text. */
+static void load_template(struct loader *l)
+{
+    struct gguf_string source;
+    if (!gguf_value(l->gguf, "tokenizer.chat_template"))
+        return;
+    if (gguf_get_string(l->gguf, "tokenizer.chat_template", &source, &l->template_err) ||
+        template_compile(&l->chat_template, source.bytes, source.len, &l->template_err))
+        err_context(&l->template_err, "tokenizer.chat_template");
+}
+
+static enum status check_vocab(const struct loader *l, struct err *err)
+{
+    uint32_t tokens = tokenizer_vocab_size(l->tokenizer);
+    uint32_t rows = l->model->config.n_vocab;
+    if (tokens == rows)
+        return STATUS_OK;
+    return err_param(err, STATUS_INVALID, "tokenizer.ggml.tokens",
+                     "tokenizer.ggml.tokens: expected the embedding's %u entries, found %u", rows,
+                     tokens);
+}
+
+static enum status load_parts(struct loader *l, const char *path, loader_progress *progress,
+                              void *arg, struct err *err)
+{
+    report(progress, arg, "reading metadata", 0);
+    enum status st = gguf_open(&l->gguf, path, err);
+    if (st)
+        return st;
+    set_name(l, path);
+    st = model_bind(&l->model, l->gguf, err);
+    if (st)
+        return st;
+    report(progress, arg, "reading tokenizer", 0);
+    st = tokenizer_open(&l->tokenizer, l->gguf, err);
+    if (!st)
+        st = check_vocab(l, err);
+    if (st)
+        return st;
+    load_template(l);
+    prefetch(l->gguf, progress, arg);
+    return STATUS_OK;
+}
+
+enum status loader_open(struct loader *out, const char *path, loader_progress *progress, void *arg,
+                        struct err *err)
+{
+    memset(out, 0, sizeof *out);
+    enum status st = load_parts(out, path, progress, arg, err);
+    if (st) {
+        loader_close(out);
+        return err_context(err, "%s", path);
+    }
+    return STATUS_OK;
+}
+
+void loader_close(struct loader *l)
+{
+    template_free(l->chat_template);
+    tokenizer_close(l->tokenizer);
+    model_free(l->model);
+    gguf_close(l->gguf);
+    memset(l, 0, sizeof *l);
+}

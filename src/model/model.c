@@ -1,0 +1,204 @@
+#include "model/model.h"
+
+#include "base/limits.h"
+#include "base/mem.h"
+#include "model/arch.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct arch *const archs[] = {&arch_llama};
+#define ARCH_COUNT (sizeof archs / sizeof archs[0])
+
+#define NAME_MAX_BYTES 64
+
+/* One binding under way. */
+struct binder {
+    struct model *m;
+    const struct gguf *g;
+    size_t n_bound;
+};
+
+static enum status unknown_arch(struct gguf_string name, struct err *err)
+{
+    char known[256];
+    size_t n = 0;
+    for (size_t i = 0; i < ARCH_COUNT && n < sizeof known; i++)
+        n += (size_t)snprintf(known + n, sizeof known - n, "%s%s", i ? ", " : "", archs[i]->name);
+    return err_param(err, STATUS_UNSUPPORTED, "general.architecture",
+                     "general.architecture: expected one of %s, found \"%.*s\"", known,
+                     (int)(name.len < 64 ? name.len : 64), name.bytes);
+}
+
+static enum status find_arch(const struct arch **out, const struct gguf *g, struct err *err)
+{
+    struct gguf_string name;
+    enum status st = gguf_get_string(g, "general.architecture", &name, err);
+    if (st)
+        return st;
+    for (size_t i = 0; i < ARCH_COUNT; i++) {
+        if (strlen(archs[i]->name) == name.len &&
+            memcmp(archs[i]->name, name.bytes, name.len) == 0) {
+            *out = archs[i];
+            return STATUS_OK;
+        }
+    }
+    return unknown_arch(name, err);
+}
+
+static uint64_t dim_of(const struct model_config *c, enum arch_dim dim)
+{
+    switch (dim) {
+    case ARCH_NONE:
+        return 1;
+    case ARCH_MODEL:
+        return c->d_model;
+    case ARCH_HEADS:
+        return (uint64_t)c->n_heads * c->head_dim;
+    case ARCH_KV:
+        return (uint64_t)c->n_kv_heads * c->head_dim;
+    case ARCH_FF:
+        return c->d_ff;
+    case ARCH_VOCAB:
+        return c->n_vocab;
+    case ARCH_PAIRS:
+        return c->n_rot / 2;
+    }
+    return 0;
+}
+
+static enum status check_tensor(const struct tensor *t, const struct arch_tensor *row,
+                                const struct model_config *c, struct err *err)
+{
+    struct tensor want = {.n_dims = row->out == ARCH_NONE ? 1 : 2,
+                          .dims = {dim_of(c, row->in), dim_of(c, row->out), 1, 1}};
+    char expected[96], found[96];
+    if (memcmp(t->dims, want.dims, sizeof want.dims) != 0)
+        return err_param(err, STATUS_INVALID, t->name, "tensor %s: expected shape %s, found %s",
+                         t->name, tensor_shape_text(&want, expected, sizeof expected),
+                         tensor_shape_text(t, found, sizeof found));
+    if ((row->flags & ARCH_F32) && t->type != TENSOR_F32)
+        return err_param(err, STATUS_UNSUPPORTED, t->name, "tensor %s: expected type F32, found %s",
+                         t->name, tensor_type_name(t->type));
+    return STATUS_OK;
+}
+
+/* Binds the rows of one table; `base` is the struct their offsets are in. */
+static enum status bind_table(struct binder *b, const struct arch_tensor *rows, size_t n_rows,
+                              void *base, uint32_t layer, struct err *err)
+{
+    for (size_t i = 0; i < n_rows; i++) {
+        char name[NAME_MAX_BYTES];
+        const char *number = strstr(rows[i].name, "%u");
+        if (number)
+            snprintf(name, sizeof name, "%.*s%u%s", (int)(number - rows[i].name), rows[i].name,
+                     layer, number + 2);
+        else
+            snprintf(name, sizeof name, "%s", rows[i].name);
+        const struct tensor *t = gguf_tensor(b->g, name);
+        if (!t && (rows[i].flags & ARCH_OPTIONAL))
+            continue;
+        if (!t)
+            return err_param(err, STATUS_INVALID, name, "tensor %s is missing", name);
+        enum status st = check_tensor(t, &rows[i], &b->m->config, err);
+        if (st)
+            return st;
+        memcpy((char *)base + rows[i].offset, &t, sizeof(void *));
+        b->n_bound++;
+    }
+    return STATUS_OK;
+}
+
+/* A tensor that no row asked for belongs to a feature the forward pass would silently leave out. */
+static enum status check_all_bound(const struct binder *b, struct err *err)
+{
+    size_t n = gguf_tensor_count(b->g);
+    if (b->n_bound == n)
+        return STATUS_OK;
+    return err_set(err, STATUS_UNSUPPORTED,
+                   "architecture %s with %u layers uses %zu of the file's %zu tensors; the others "
+                   "mean a feature that is not implemented",
+                   b->m->config.arch, b->m->config.n_layers, b->n_bound, n);
+}
+
+static enum status bind_tensors(struct binder *b, const struct arch *arch, struct err *err)
+{
+    struct model *m = b->m;
+    enum status st = bind_table(b, arch->tensors, arch->n_tensors, m, 0, err);
+    for (uint32_t l = 0; l < m->config.n_layers && !st; l++)
+        st = bind_table(b, arch->layer_tensors, arch->n_layer_tensors, &m->layers[l], l, err);
+    if (!st)
+        st = check_all_bound(b, err);
+    if (!m->output)
+        m->output = m->token_embd;
+    return st;
+}
+
+/* The vocabulary's size is what the embedding has rows for. */
+static enum status read_vocab(struct model_config *c, const struct gguf *g, struct err *err)
+{
+    const struct tensor *embd = gguf_tensor(g, "token_embd.weight");
+    if (!embd)
+        return err_param(err, STATUS_INVALID, "token_embd.weight",
+                         "tensor token_embd.weight is missing");
+    if (embd->dims[1] < 1 || embd->dims[1] > LIMIT_MODEL_VOCAB)
+        return err_param(err, STATUS_INVALID, embd->name,
+                         "tensor %s: expected 1 to %u rows, found %llu", embd->name,
+                         LIMIT_MODEL_VOCAB, (unsigned long long)embd->dims[1]);
+    c->n_vocab = (uint32_t)embd->dims[1];
+    char key[NAME_MAX_BYTES];
+    snprintf(key, sizeof key, "%s.vocab_size", c->arch);
+    uint32_t stated = c->n_vocab;
+    if (gguf_value(g, key) && gguf_get_u32(g, key, &stated, err))
+        return err->code;
+    if (stated != c->n_vocab)
+        return err_param(err, STATUS_INVALID, key, "%s: expected the embedding's %u rows, found %u",
+                         key, c->n_vocab, stated);
+    return STATUS_OK;
+}
+
+enum status model_bind(struct model **out, const struct gguf *g, struct err *err)
+{
+    const struct arch *arch;
+    enum status st = find_arch(&arch, g, err);
+    if (st)
+        return st;
+    struct model_config config;
+    st = config_read(&config, arch, g, err);
+    if (!st)
+        st = read_vocab(&config, g, err);
+    if (st)
+        return st;
+    struct model *m = mem_zalloc(sizeof *m);
+    struct model_layer *layers = mem_array(config.n_layers, sizeof *layers);
+    if (!m || !layers) {
+        mem_free(m);
+        mem_free(layers);
+        return err_set(err, STATUS_NO_MEMORY, "no memory for a model of %u layers",
+                       config.n_layers);
+    }
+    m->config = config;
+    m->layers = layers;
+    struct binder b = {.m = m, .g = g};
+    st = bind_tensors(&b, arch, err);
+    if (st) {
+        model_free(m);
+        return st;
+    }
+    *out = m;
+    return STATUS_OK;
+}
+
+void model_free(struct model *m)
+{
+    if (!m)
+        return;
+    mem_free(m->layers);
+    mem_free(m);
+}
+
+size_t model_kv_block_bytes(const struct model_config *c, enum kv_type type)
+{
+    size_t values = (size_t)c->n_layers * 2 * c->n_kv_heads * KV_BLOCK * c->head_dim;
+    return values * KV_TYPE_BYTES(type);
+}
