@@ -7,6 +7,8 @@
 #define LIMIT_GGUF_TENSORS     65536       /* tensors in a file */
 #define LIMIT_GGUF_KEYS        65536       /* metadata pairs in a file */
 #define LIMIT_GGUF_STRING      (16u << 20) /* bytes of one metadata string */
+#define LIMIT_GGUF_KEY_BYTES   65535       /* bytes of a metadata key (the format's own limit) */
+#define LIMIT_GGUF_TENSOR_NAME 64          /* bytes of a tensor's name (the format's own limit) */
 #define LIMIT_GGUF_ARRAY_DEPTH 4           /* arrays in arrays */
 #define LIMIT_MODEL_LAYERS     1024
 #define LIMIT_MODEL_VOCAB      (1u << 21)

@@ -37,11 +37,11 @@ struct gguf_string {
 
 /* One metadata pair. Borrowed from the file. */
 struct gguf_value {
-    struct gguf_string key;
+    struct gguf_string key; /* empty for an element of an array */
     enum gguf_type type;
-    enum gguf_type element; /* of an array */
+    enum gguf_type element; /* of an array; `type` otherwise */
     uint64_t count;         /* elements of an array, 1 otherwise */
-    const void *data;       /* little-endian bytes in the file, unaligned */
+    const void *data;       /* `count` elements as the file has them: little-endian, unaligned */
 };
 
 /* Maps and parses the file at `path`. Errors name the file and what was expected and found. */
@@ -52,40 +52,52 @@ enum status gguf_open(struct gguf **out, const char *path, struct err *err);
 enum status gguf_parse(struct gguf **out, const void *bytes, size_t len, struct err *err);
 void gguf_close(struct gguf *g);
 
-const char *gguf_path(const struct gguf *g);
+const char *gguf_path(const struct gguf *g); /* "(memory)" after gguf_parse */
 uint32_t gguf_version(const struct gguf *g);
 size_t gguf_file_size(const struct gguf *g);
 
+/* Tensors and pairs are numbered in the file's order; look-ups by name are binary searches. */
 size_t gguf_tensor_count(const struct gguf *g);
 const struct tensor *gguf_tensor_at(const struct gguf *g, size_t i);
-const struct tensor *gguf_tensor(const struct gguf *g,
-                                 const char *name); /* NULL when absent; hashed */
+const struct tensor *gguf_tensor(const struct gguf *g, const char *name); /* NULL when absent */
 
 size_t gguf_value_count(const struct gguf *g);
 const struct gguf_value *gguf_value_at(const struct gguf *g, size_t i);
 const struct gguf_value *gguf_value(const struct gguf *g, const char *key); /* NULL when absent */
 
-/* Typed look-ups. Any integer type is accepted where it fits (an unsigned 64-bit one too). They
- * return STATUS_NOT_FOUND when the key is absent (with *err naming it) and STATUS_INVALID when it
- * has another type or does not fit; *out is untouched then. */
+/* Typed look-ups. gguf_get_u32 takes any integer type that fits, gguf_get_f32 any number type whose
+ * value is finite as a float. They return STATUS_NOT_FOUND when the key is absent and
+ * STATUS_INVALID when it has another type or does not fit, with *err naming the key but not the
+ * file; *out is untouched then. */
 enum status gguf_get_u32(const struct gguf *g, const char *key, uint32_t *out, struct err *err);
 enum status gguf_get_f32(const struct gguf *g, const char *key, float *out, struct err *err);
 enum status gguf_get_bool(const struct gguf *g, const char *key, bool *out, struct err *err);
 enum status gguf_get_string(const struct gguf *g, const char *key, struct gguf_string *out,
                             struct err *err);
 
-/* Element i (< count) of an array of strings; walking i = 0, 1, 2 ... costs O(1) each through the
- * cursor, which starts zeroed. */
+/* Element i (< count) of an array, or the value itself (i = 0). Walking i = 0, 1, 2 ... costs O(1)
+ * each through the cursor, which starts zeroed and belongs to one value. gguf_element does any
+ * type, arrays in arrays too; gguf_array_string is for strings, and anything else aborts there. */
 struct gguf_cursor {
     uint64_t next;
     size_t offset;
 };
+struct gguf_value gguf_element(const struct gguf_value *v, uint64_t i, struct gguf_cursor *c);
 struct gguf_string gguf_array_string(const struct gguf_value *v, uint64_t i, struct gguf_cursor *c);
 
-/* Element i of an array (or the value itself, i = 0) of a number type, as double or int64. */
+/* Element i of an array (or the value itself, i = 0), as double or int64. v->element must be a
+ * number type (an integer type) or the program aborts: ask first. BOOL is 0 or 1 and counts as an
+ * integer here; a U64 above INT64_MAX comes out of gguf_integer as INT64_MAX. */
 double gguf_number(const struct gguf_value *v, uint64_t i);
 int64_t gguf_integer(const struct gguf_value *v, uint64_t i);
+bool gguf_type_is_number(enum gguf_type type);  /* integers, BOOL, F32, F64 */
+bool gguf_type_is_integer(enum gguf_type type); /* U8 .. I64, BOOL */
 
 const char *gguf_type_name(enum gguf_type type);
+
+/* Writes `s` in double quotes, fit for one line of an error or a log, into out and returns out:
+ * bytes outside printable ASCII, quotes and backslashes become \xNN, the end is cut ("..."
+ * follows). */
+const char *gguf_string_text(struct gguf_string s, char *out, size_t out_size);
 
 #endif
