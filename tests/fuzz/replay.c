@@ -1,68 +1,124 @@
-/* The main of a fuzz target outside libFuzzer: runs the target once on every file named, and on
- * every file of every folder named, so that a corpus is a regression test in any build. */
+/* Replays inputs through a fuzz target without libFuzzer, for gcc builds and the test command:
+ *
+ *     build/asan/tests/fuzz/fuzz_gguf tests/fuzz/corpus/gguf [FILE | DIRECTORY]...
+ *
+ * Every regular file named, or found directly in a directory named, is one input. Prints how many
+ * there were; exits with 1 when there were none or one could not be read. When the target crashes,
+ * the path of its input is the last line on stderr.
+ */
 #include <dirent.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void fail(const char *path)
+/* The input being replayed, for on_crash. */
+static const char *current = "";
+
+/* Names the input; then the signal, whose action is the default again, ends the program. Sanitizers
+ * are told to abort too (__asan_default_options), so that they come through here. */
+static void on_crash(int signal)
 {
-    perror(path);
-    exit(1);
+    ssize_t ignored = write(STDERR_FILENO, "replay: crashed on ", 19);
+    ignored = write(STDERR_FILENO, current, strlen(current));
+    ignored = write(STDERR_FILENO, "\n", 1);
+    (void)ignored;
+    raise(signal);
 }
 
-/* The input is copied into a block of exactly its size, so that a sanitizer sees a read past it. */
-static void run_file(const char *path, size_t size)
-{
-    FILE *file = fopen(path, "rb");
-    uint8_t *data = malloc(size ? size : 1);
+const char *__asan_default_options(void);
+const char *__ubsan_default_options(void);
 
-    if (!file || !data || fread(data, 1, size, file) != size)
-        fail(path);
-    fclose(file);
+const char *__asan_default_options(void)
+{
+    return "abort_on_error=1";
+}
+
+const char *__ubsan_default_options(void)
+{
+    return "abort_on_error=1:print_stacktrace=1";
+}
+
+static int fail(const char *path)
+{
+    fprintf(stderr, "replay: %s: %s\n", path, strerror(errno));
+    return -1;
+}
+
+/* Reads the file into a block of exactly its size, so that a read past the end is seen. */
+static uint8_t *read_all(const char *path, size_t size)
+{
+    uint8_t *data = malloc(size ? size : 1);
+    FILE *f = fopen(path, "rb");
+    bool read = data && f && fread(data, 1, size, f) == size;
+    if (f)
+        fclose(f);
+    if (read)
+        return data;
+    free(data);
+    return NULL;
+}
+
+static int replay_file(const char *path, size_t size)
+{
+    uint8_t *data = read_all(path, size);
+    if (!data)
+        return fail(path);
+    current = path;
     LLVMFuzzerTestOneInput(data, size);
     free(data);
+    return 1;
 }
 
-/* Returns how many files were run. */
-static int run_path(const char *path)
+static int replay_directory(const char *path);
+
+/* Returns the number of inputs replayed, or -1. */
+static int replay(const char *path, bool enter)
 {
     struct stat st;
-    struct dirent **entries;
-    int runs = 0;
-
     if (stat(path, &st) != 0)
-        fail(path);
-    if (!S_ISDIR(st.st_mode)) {
-        run_file(path, (size_t)st.st_size);
-        return 1;
-    }
-    int n = scandir(path, &entries, NULL, alphasort);
-    if (n < 0)
-        fail(path);
-    for (int i = 0; i < n; i++) {
-        char child[4096];
+        return fail(path);
+    if (S_ISREG(st.st_mode))
+        return replay_file(path, (size_t)st.st_size);
+    return S_ISDIR(st.st_mode) && enter ? replay_directory(path) : 0;
+}
 
-        if (entries[i]->d_name[0] != '.') {
-            snprintf(child, sizeof(child), "%s/%s", path, entries[i]->d_name);
-            runs += run_path(child);
-        }
-        free(entries[i]);
+static int replay_directory(const char *path)
+{
+    int total = 0;
+    DIR *dir = opendir(path);
+    if (!dir)
+        return fail(path);
+    for (struct dirent *entry; total >= 0 && (entry = readdir(dir)) != NULL;) {
+        char name[4096];
+        snprintf(name, sizeof name, "%s/%s", path, entry->d_name);
+        int n = replay(name, false);
+        total = n < 0 ? -1 : total + n;
     }
-    free(entries);
-    return runs;
+    closedir(dir);
+    return total;
 }
 
 int main(int argc, char **argv)
 {
-    int runs = 0;
-
-    for (int i = 1; i < argc; i++)
-        runs += run_path(argv[i]);
-    printf("%s: %d inputs replayed\n", argv[0], runs);
-    return runs > 0 ? 0 : 1;
+    static const int signals[] = {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL};
+    struct sigaction action = {.sa_handler = on_crash, .sa_flags = (int)SA_RESETHAND};
+    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++)
+        sigaction(signals[i], &action, NULL);
+    int total = 0;
+    for (int i = 1; i < argc; i++) {
+        int n = replay(argv[i], true);
+        if (n < 0)
+            return 1;
+        total += n;
+    }
+    printf("replayed %d inputs\n", total);
+    return total > 0 ? 0 : 1;
 }
