@@ -512,6 +512,11 @@ const struct tensor *gguf_tensor(const struct gguf *g, const char *name)
     return found ? *found : NULL;
 }
 
+size_t gguf_tensor_offset(const struct gguf *g, const struct tensor *t)
+{
+    return (size_t)((const unsigned char *)t->data - g->bytes);
+}
+
 size_t gguf_value_count(const struct gguf *g)
 {
     return g->n_values;

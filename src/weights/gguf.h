@@ -59,6 +59,7 @@ size_t gguf_file_size(const struct gguf *g);
 /* Tensors and pairs are numbered in the file's order; look-ups by name are binary searches. */
 size_t gguf_tensor_count(const struct gguf *g);
 const struct tensor *gguf_tensor_at(const struct gguf *g, size_t i);
+size_t gguf_tensor_offset(const struct gguf *g, const struct tensor *t); /* from the file's start */
 const struct tensor *gguf_tensor(const struct gguf *g, const char *name); /* NULL when absent */
 
 size_t gguf_value_count(const struct gguf *g);
@@ -90,8 +91,9 @@ struct gguf_string gguf_array_string(const struct gguf_value *v, uint64_t i, str
  * integer here; a U64 above INT64_MAX comes out of gguf_integer as INT64_MAX. */
 double gguf_number(const struct gguf_value *v, uint64_t i);
 int64_t gguf_integer(const struct gguf_value *v, uint64_t i);
-bool gguf_type_is_number(enum gguf_type type);  /* integers, BOOL, F32, F64 */
-bool gguf_type_is_integer(enum gguf_type type); /* U8 .. I64, BOOL */
+uint64_t gguf_unsigned(const struct gguf_value *v, uint64_t i); /* U8 .. U64, BOOL */
+bool gguf_type_is_number(enum gguf_type type);                  /* integers, BOOL, F32, F64 */
+bool gguf_type_is_integer(enum gguf_type type);                 /* U8 .. I64, BOOL */
 
 const char *gguf_type_name(enum gguf_type type);
 

@@ -98,6 +98,13 @@ int64_t gguf_integer(const struct gguf_value *v, uint64_t i)
     }
 }
 
+uint64_t gguf_unsigned(const struct gguf_value *v, uint64_t i)
+{
+    REQUIRE(v->element == GGUF_U8 || v->element == GGUF_U16 || v->element == GGUF_U32 ||
+            v->element == GGUF_U64 || v->element == GGUF_BOOL);
+    return number_bits(v, i);
+}
+
 double gguf_number(const struct gguf_value *v, uint64_t i)
 {
     REQUIRE(gguf_type_is_number(v->element));
