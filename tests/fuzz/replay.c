@@ -106,12 +106,21 @@ static int replay_directory(const char *path)
     return total;
 }
 
-int main(int argc, char **argv)
+/* A signal that a sanitizer handles stays with it: it reports, then aborts. */
+static void catch_crashes(void)
 {
     static const int signals[] = {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL};
     struct sigaction action = {.sa_handler = on_crash, .sa_flags = (int)SA_RESETHAND};
-    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++)
-        sigaction(signals[i], &action, NULL);
+    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++) {
+        struct sigaction old;
+        if (sigaction(signals[i], NULL, &old) == 0 && old.sa_handler == SIG_DFL)
+            sigaction(signals[i], &action, NULL);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    catch_crashes();
     int total = 0;
     for (int i = 1; i < argc; i++) {
         int n = replay(argv[i], true);
