@@ -3,15 +3,14 @@
  *
  * With libFuzzer (clang), from the repository's root; new inputs land in build/corpus:
  *
+ *     make fuzz
  *     mkdir -p build/corpus
- *     clang -std=c17 -D_GNU_SOURCE -Isrc -g -O1 -fsanitize=fuzzer,address,undefined \
- *         tests/fuzz/fuzz_gguf.c src/weights/gguf*.c src/weights/tensor.c src/base/err.c \
- *         src/base/mem.c -lm -o build/fuzz_gguf
- *     build/fuzz_gguf -max_len=4096 -max_total_time=300 build/corpus tests/fuzz/corpus/gguf
- *     build/fuzz_gguf -merge=1 tests/fuzz/corpus/gguf build/corpus   # keep what is worth it
+ *     build/fuzz/tests/fuzz/fuzz_gguf -max_total_time=300 -max_len=4096 build/corpus \
+ *         tests/fuzz/corpus/gguf
+ *     build/fuzz/tests/fuzz/fuzz_gguf -merge=1 -max_len=700 tests/fuzz/corpus/gguf build/corpus
  *
- * `make build/asan/tests/fuzz/fuzz_gguf` builds the replayer (replay.c) of the kept corpus instead.
- * tests/fuzz/gguf_seeds.py writes the seeds.
+ * The last line keeps those that reach new code. In the other builds the program replays the files
+ * it is given (replay.c). tests/fuzz/gguf_seeds.py writes the seeds, those with readable names.
  */
 #include "weights/gguf.h"
 

@@ -2,8 +2,8 @@
  *
  *     build/asan/tests/fuzz/fuzz_gguf tests/fuzz/corpus/gguf [FILE | DIRECTORY]...
  *
- * Every regular file named, or found directly in a directory named, is one input. Prints how many
- * there were; exits with 1 when there were none or one could not be read. When the target crashes,
+ * Every regular file named, or found under a directory named, is one input. Prints how many there
+ * were; exits with 1 when there were none or one could not be read. When the target crashes,
  * the path of its input is the last line on stderr.
  */
 #include <dirent.h>
@@ -80,29 +80,32 @@ static int replay_file(const char *path, size_t size)
 static int replay_directory(const char *path);
 
 /* Returns the number of inputs replayed, or -1. */
-static int replay(const char *path, bool enter)
+static int replay(const char *path)
 {
     struct stat st;
     if (stat(path, &st) != 0)
         return fail(path);
-    if (S_ISREG(st.st_mode))
-        return replay_file(path, (size_t)st.st_size);
-    return S_ISDIR(st.st_mode) && enter ? replay_directory(path) : 0;
+    if (S_ISDIR(st.st_mode))
+        return replay_directory(path);
+    return S_ISREG(st.st_mode) ? replay_file(path, (size_t)st.st_size) : 0;
 }
 
+/* In the order of their names, so that two runs do the same. Names with a dot first are left out.
+ */
 static int replay_directory(const char *path)
 {
-    int total = 0;
-    DIR *dir = opendir(path);
-    if (!dir)
+    struct dirent **entries;
+    int total = 0, n = scandir(path, &entries, NULL, alphasort);
+    if (n < 0)
         return fail(path);
-    for (struct dirent *entry; total >= 0 && (entry = readdir(dir)) != NULL;) {
+    for (int i = 0; i < n; i++) {
         char name[4096];
-        snprintf(name, sizeof name, "%s/%s", path, entry->d_name);
-        int n = replay(name, false);
-        total = n < 0 ? -1 : total + n;
+        snprintf(name, sizeof name, "%s/%s", path, entries[i]->d_name);
+        int runs = entries[i]->d_name[0] == '.' || total < 0 ? 0 : replay(name);
+        total = runs < 0 ? -1 : total + runs;
+        free(entries[i]);
     }
-    closedir(dir);
+    free(entries);
     return total;
 }
 
@@ -123,7 +126,7 @@ int main(int argc, char **argv)
     catch_crashes();
     int total = 0;
     for (int i = 1; i < argc; i++) {
-        int n = replay(argv[i], true);
+        int n = replay(argv[i]);
         if (n < 0)
             return 1;
         total += n;
