@@ -2,8 +2,8 @@
  *
  * One thread (the owner: the server's I/O thread, or main in the command line) submits, cancels,
  * takes events and releases. The engine thread owns scheduling, KV blocks and the sampler, and is
- * worker 0 of the backend. Between them are three rings (submit, cancel, events) and two eventfds;
- * no lock is taken and the owner never waits for a step.
+ * worker 0 of the backend. Between them are two rings (messages, events) and two eventfds; no
+ * lock is taken and the owner never waits for a step.
  *
  * Life of a request, owner's side:
  *
@@ -135,7 +135,8 @@ void engine_drain(struct engine *e);
  */
 int engine_event_fd(const struct engine *e);
 void engine_events_clear(struct engine *e);
-/* The next request with news, NULL when there is none. Each dirty request comes once. */
+/* The next request with news, NULL when there is none. However much is new, a request comes once
+ * for it, and once more, last of all, when it has finished: only then does request_read say so. */
 struct request *engine_next_event(struct engine *e);
 /* Sleeps until there may be events (for owners without an event loop). */
 void engine_wait(struct engine *e);

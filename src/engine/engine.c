@@ -1,0 +1,161 @@
+/* The owner's side: requests in, events out. Every function here but engine_stats belongs to the
+ * owner's thread. */
+#include "engine/internal.h"
+
+#include <string.h>
+
+/* --- requests in ---------------------------------------------------------------------------- */
+
+static enum status check_prompt(const struct engine *e, const struct request_params *p,
+                                struct err *err)
+{
+    if (p->n_prompt == 0)
+        return err_param(err, STATUS_INVALID, "prompt", "the prompt is empty");
+    if (p->n_prompt >= e->n_ctx)
+        return err_param(err, STATUS_INVALID, "prompt",
+                         "the prompt has %u tokens; the context holds %u, at least one of them for "
+                         "the answer",
+                         p->n_prompt, e->n_ctx);
+    for (uint32_t i = 0; i < p->n_prompt; i++)
+        if (p->prompt[i] < 0 || (uint32_t)p->prompt[i] >= e->n_vocab)
+            return err_param(err, STATUS_INVALID, "prompt",
+                             "token %d at position %u; the vocabulary has %u", p->prompt[i], i,
+                             e->n_vocab);
+    return STATUS_OK;
+}
+
+static enum status check_stop(const struct request_params *p, struct err *err)
+{
+    if (p->n_stop > LIMIT_STOP_STRINGS)
+        return err_param(err, STATUS_INVALID, "stop", "%u stop strings, at most %d", p->n_stop,
+                         LIMIT_STOP_STRINGS);
+    for (uint32_t i = 0; i < p->n_stop; i++) {
+        size_t len = strlen(p->stop[i]);
+        if (len == 0 || len > LIMIT_STOP_BYTES)
+            return err_param(err, STATUS_INVALID, "stop",
+                             "a stop string of %zu bytes; it must have 1 to %d", len,
+                             LIMIT_STOP_BYTES);
+        if (((unsigned char)p->stop[i][0] & 0xc0) == 0x80)
+            return err_param(err, STATUS_INVALID, "stop", "a stop string is not UTF-8");
+    }
+    return STATUS_OK;
+}
+
+static enum status check(const struct engine *e, const struct request_params *p, struct err *err)
+{
+    if (e->draining)
+        return err_set(err, STATUS_UNAVAILABLE, "the server is shutting down");
+    enum status status = check_prompt(e, p, err);
+    if (status == STATUS_OK)
+        status = check_stop(p, err);
+    if (status == STATUS_OK)
+        status = sampling_check(&p->sampling, e->n_vocab, err);
+    if (status == STATUS_OK && e->lists.of[REQUEST_FREE].n == 0)
+        return err_set(err, STATUS_OVERLOADED, "all %u request slots are taken", e->n_slots);
+    return status;
+}
+
+static void send_message(struct engine *e, enum message_kind kind, const struct request *r)
+{
+    bool was_empty;
+    REQUIRE(ring_push(&e->messages, message_word(kind, r->slot, r->id), &was_empty));
+    if (was_empty)
+        wake_signal(&e->to_engine);
+}
+
+/* Ids start at 1 and skip 0, which means "no request" to the engine thread. */
+static uint32_t next_id(struct engine *e)
+{
+    if (++e->last_id == 0)
+        ++e->last_id;
+    return e->last_id;
+}
+
+enum status engine_submit(struct engine *e, struct request_params *take, struct request **out,
+                          struct err *err)
+{
+    enum status status = check(e, take, err);
+    if (status != STATUS_OK)
+        return status;
+    uint32_t room = e->n_ctx - take->n_prompt;
+    uint32_t max_tokens = take->max_tokens > 0 && take->max_tokens < room ? take->max_tokens : room;
+    struct request *r = e->lists.of[REQUEST_FREE].first;
+    status = request_fill(r, take, max_tokens, e->tokenizer, err);
+    if (status != STATUS_OK)
+        return status;
+    r->id = next_id(e);
+    request_move(&e->lists, r, REQUEST_QUEUED);
+    *out = r;
+    timeline_stamp(&r->params.timeline, TIMELINE_QUEUED);
+    send_message(e, MESSAGE_SUBMIT, r);
+    return STATUS_OK;
+}
+
+void engine_cancel(struct engine *e, struct request *r)
+{
+    if (r->cancel_sent || r->finished)
+        return;
+    r->cancel_sent = true;
+    send_message(e, MESSAGE_CANCEL, r);
+}
+
+void engine_drain(struct engine *e)
+{
+    e->draining = true;
+}
+
+void engine_release(struct engine *e, struct request *r)
+{
+    REQUIRE(r->finished);
+    request_clear(r);
+    request_move(&e->lists, r, REQUEST_FREE);
+}
+
+/* --- events out ----------------------------------------------------------------------------- */
+
+int engine_event_fd(const struct engine *e)
+{
+    return e->to_owner.fd;
+}
+
+void engine_events_clear(struct engine *e)
+{
+    wake_clear(&e->to_owner);
+}
+
+void engine_wait(struct engine *e)
+{
+    wake_wait(&e->to_owner);
+}
+
+struct request *engine_next_event(struct engine *e)
+{
+    uint64_t word;
+    if (ring_empty(&e->events) || !ring_pop(&e->events, &word))
+        return NULL;
+    struct request *r = &e->slots[word >> 1];
+    if (word & 1)
+        r->finished = true;
+    else /* acquire: see what was published before; later news makes an event of its own */
+        atomic_exchange_explicit(&r->dirty, false, memory_order_acq_rel);
+    return r;
+}
+
+/* --- statistics (any thread) ---------------------------------------------------------------- */
+
+#define LOAD(field) atomic_load_explicit(&e->counters.field, memory_order_relaxed)
+
+void engine_stats(const struct engine *e, struct engine_stats *out)
+{
+    *out = (struct engine_stats){
+        .running = LOAD(running),
+        .waiting = LOAD(waiting),
+        .kv_blocks_free = LOAD(kv_blocks_free),
+        .kv_blocks_total = e->kv.n_blocks,
+        .steps = LOAD(steps) - e->warm_up.steps,
+        .prompt_tokens = LOAD(prompt_tokens) - e->warm_up.prompt_tokens,
+        .generated_tokens = LOAD(generated_tokens) - e->warm_up.generated_tokens,
+        .finished = LOAD(finished) - e->warm_up.finished,
+        .cancelled = LOAD(cancelled) - e->warm_up.cancelled,
+    };
+}

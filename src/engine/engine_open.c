@@ -1,0 +1,180 @@
+/* Opening and closing: everything is sized and allocated here, on the owner's thread. */
+#include "engine/internal.h"
+
+#include "base/cpu.h"
+#include "base/mem.h"
+#include "engine/sizing.h"
+
+#include <string.h>
+
+static uint32_t or_default(uint32_t value, uint32_t otherwise)
+{
+    return value > 0 ? value : otherwise;
+}
+
+/* Sequences, rows, slots: the limits of a step and of the engine. */
+static void set_limits(struct engine *e, const struct engine_options *o)
+{
+    e->n_slots = or_default(o->n_slots, LIMIT_SLOTS);
+    e->max_tokens = or_default(o->max_batch_tokens, LIMIT_BATCH_TOKENS);
+    e->max_seqs = e->mode == ENGINE_SYNC ? 1 : or_default(o->max_batch_seqs, LIMIT_BATCH_SEQS);
+    if (e->max_seqs > e->n_slots)
+        e->max_seqs = e->n_slots;
+    if (e->max_seqs > e->max_tokens)
+        e->max_seqs = e->max_tokens;
+}
+
+static enum status open_backend(struct engine *e, const struct engine_parts *parts,
+                                const struct engine_options *o, struct err *err)
+{
+    struct sizing sizing;
+    enum status status =
+        sizing_choose(&sizing,
+                      &(struct sizing_wish){
+                          .n_ctx = o->n_ctx,
+                          .n_ctx_train = parts->model->config.n_ctx_train,
+                          .n_seqs = e->max_seqs,
+                          .kv_memory = o->kv_memory,
+                          .block_bytes = model_kv_block_bytes(&parts->model->config, o->kv_type),
+                          .available = mem_available(),
+                      },
+                      err);
+    if (status != STATUS_OK)
+        return status;
+    e->n_ctx = sizing.n_ctx;
+    struct backend_options options = {
+        .n_threads = o->n_threads > 0 ? o->n_threads : cpu_usable_count(),
+        .cpu_levels = o->cpu_levels,
+        .activations = o->activations,
+        .kv_type = o->kv_type,
+        .max_rows = e->max_tokens,
+        .max_outputs = e->max_seqs,
+        .max_seqs = e->max_seqs,
+        .n_ctx = e->n_ctx,
+    };
+    status = parts->ops->open(&e->backend, parts->model, &options, err);
+    if (status == STATUS_OK)
+        status = parts->ops->kv_create(e->backend, sizing.n_blocks, err);
+    if (status == STATUS_OK)
+        status = kv_init(&e->kv, sizing.n_blocks, e->n_slots, e->n_ctx, err);
+    return status;
+}
+
+static enum status open_slots(struct engine *e, struct err *err)
+{
+    e->slots = mem_array(e->n_slots, sizeof *e->slots);
+    e->live = mem_array(e->n_slots, sizeof *e->live);
+    e->plan.items = mem_array(e->max_seqs, sizeof *e->plan.items);
+    e->batch = mem_array(e->max_seqs, sizeof *e->batch);
+    bool rings = ring_init(&e->messages, 4 * (size_t)e->n_slots + 1) &&
+                 ring_init(&e->events, 2 * (size_t)e->n_slots);
+    if (!e->slots || !e->live || !e->plan.items || !e->batch || !rings)
+        return err_set(err, STATUS_NO_MEMORY, "no memory for %u request slots", e->n_slots);
+    for (uint32_t i = 0; i < e->n_slots; i++) {
+        e->slots[i].slot = i;
+        request_put(&e->lists, &e->slots[i]);
+    }
+    return sampler_init(&e->sampler, &e->kernels, e->n_vocab, err);
+}
+
+static enum status start_thread(struct engine *e, struct err *err)
+{
+    atomic_store_explicit(&e->counters.kv_blocks_free, e->kv.n_free, memory_order_relaxed);
+    int failed = pthread_create(&e->thread, NULL, engine_thread, e);
+    if (failed)
+        return err_set(err, STATUS_NO_MEMORY, "engine thread: %s", strerror(failed));
+    e->started = true;
+    pthread_setname_np(e->thread, "engine");
+    return STATUS_OK;
+}
+
+enum status engine_open_parts(struct engine **out, const struct engine_parts *parts,
+                              const struct engine_options *options, struct err *err)
+{
+    struct engine *e = mem_aligned(sizeof *e);
+    if (!e)
+        return err_set(err, STATUS_NO_MEMORY, "no memory for the engine");
+    e->to_engine.fd = e->to_owner.fd = -1;
+    e->tokenizer = parts->tokenizer;
+    e->mode = parts->mode;
+    e->n_vocab = parts->model->config.n_vocab;
+    kernels_fill(&e->kernels, options->cpu_levels);
+    set_limits(e, options);
+    enum status status = wake_init(&e->to_engine, err);
+    if (status == STATUS_OK)
+        status = wake_init(&e->to_owner, err);
+    if (status == STATUS_OK)
+        status = open_backend(e, parts, options, err);
+    if (status == STATUS_OK)
+        status = open_slots(e, err);
+    if (status == STATUS_OK)
+        status = start_thread(e, err);
+    if (status != STATUS_OK) {
+        engine_close(e);
+        return status;
+    }
+    *out = e;
+    return STATUS_OK;
+}
+
+enum status engine_open(struct engine **out, const struct loader *loader,
+                        const struct engine_options *options, struct err *err)
+{
+    const struct engine_kind *kind = options->kind ? options->kind : engine_kind_find("auto", err);
+    if (!kind)
+        return STATUS_UNSUPPORTED;
+    const struct engine_parts parts = {
+        .ops = backend_find(kind->backend),
+        .model = loader->model,
+        .tokenizer = loader->tokenizer,
+        .mode = kind->mode,
+    };
+    if (!parts.ops)
+        return err_set(err, STATUS_UNSUPPORTED, "this build has no backend %s", kind->backend);
+    return engine_open_parts(out, &parts, options, err);
+}
+
+static void stop_thread(struct engine *e)
+{
+    if (!e->started)
+        return;
+    REQUIRE(ring_push(&e->messages, message_word(MESSAGE_STOP, 0, 0), NULL));
+    wake_signal(&e->to_engine);
+    pthread_join(e->thread, NULL);
+}
+
+void engine_close(struct engine *e)
+{
+    if (!e)
+        return;
+    stop_thread(e);
+    for (uint32_t i = 0; e->slots && i < e->n_slots; i++)
+        if (e->slots[i].state != REQUEST_FREE)
+            request_clear(&e->slots[i]);
+    if (e->backend)
+        e->backend->ops->close(e->backend);
+    sampler_fini(&e->sampler);
+    kv_fini(&e->kv);
+    ring_fini(&e->messages);
+    ring_fini(&e->events);
+    wake_fini(&e->to_engine);
+    wake_fini(&e->to_owner);
+    mem_free(e->slots);
+    mem_free(e->live);
+    mem_free(e->plan.items);
+    mem_free(e->batch);
+    mem_free(e);
+}
+
+void engine_info(const struct engine *e, struct engine_info *out)
+{
+    *out = (struct engine_info){
+        .n_ctx = e->n_ctx,
+        .n_kv_blocks = e->kv.n_blocks,
+        .n_slots = e->n_slots,
+        .n_threads = e->backend->options.n_threads,
+        .slots_memory = e->n_slots * sizeof *e->slots +
+                        (size_t)e->n_slots * e->kv.table_size * sizeof *e->kv.tables,
+    };
+    e->backend->ops->memory(e->backend, &out->memory);
+}

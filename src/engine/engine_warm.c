@@ -1,0 +1,69 @@
+/* The warm-up: throw-away requests through the real path, so that pages, caches and branch
+ * predictors have seen a prefill and some decodes before the first user comes. */
+#include "engine/internal.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+
+#define WARM_BUDGET_US 400000
+#define WARM_DECODES   4
+
+/* Prompt sizes, smallest first: each tells whether there is time for the next. */
+static const uint32_t sizes[] = {8, 64, 256};
+
+static enum status submit(struct engine *e, uint32_t n_prompt, struct request **out,
+                          struct err *err)
+{
+    struct request_params params = {
+        .prompt = mem_array(n_prompt, sizeof *params.prompt),
+        .n_prompt = n_prompt,
+        .max_tokens = WARM_DECODES,
+        .sampling = sampling_default,
+        .ignore_eos = true,
+    };
+    if (!params.prompt)
+        return err_set(err, STATUS_NO_MEMORY, "no memory to warm up");
+    for (uint32_t i = 0; i < n_prompt; i++)
+        params.prompt[i] = (int32_t)(i * 7919 % e->n_vocab); /* spread over the embeddings */
+    enum status status = engine_submit(e, &params, out, err);
+    request_params_fini(&params);
+    return status;
+}
+
+static enum status run_one(struct engine *e, uint32_t n_prompt, struct err *err)
+{
+    struct request *r;
+    enum status status = submit(e, n_prompt, &r, err);
+    if (status != STATUS_OK)
+        return status;
+    while (!r->finished) {
+        engine_wait(e);
+        while (engine_next_event(e))
+            ;
+    }
+    bool failed = r->finish == FINISH_ERROR;
+    engine_release(e, r);
+    if (failed)
+        return err_set(err, STATUS_INTERNAL, "the model computes logits that are not finite");
+    return STATUS_OK;
+}
+
+enum status engine_warm(struct engine *e, struct err *err)
+{
+    int64_t start = clock_now_us();
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0] && status == STATUS_OK; i++) {
+        int64_t before = clock_now_us();
+        if (sizes[i] + WARM_DECODES > e->n_ctx)
+            break;
+        status = run_one(e, sizes[i], err);
+        int64_t now = clock_now_us();
+        int64_t guess = i + 1 < sizeof sizes / sizeof sizes[0] /* at worst linear in the size */
+                            ? (now - before) * sizes[i + 1] / sizes[i]
+                            : 0;
+        if (now + guess > start + WARM_BUDGET_US)
+            break;
+    }
+    engine_stats(e, &e->warm_up);
+    return status;
+}

@@ -1,0 +1,233 @@
+#include "engine/request.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "engine/sampler.h"
+
+#include <sys/random.h>
+
+#define BIT(state) (1u << (state))
+
+static const unsigned edges[REQUEST_STATES] = {
+    [REQUEST_FREE] = BIT(REQUEST_QUEUED),
+    [REQUEST_QUEUED] = BIT(REQUEST_WAITING),
+    [REQUEST_WAITING] = BIT(REQUEST_PREFILL) | BIT(REQUEST_ENDED),
+    [REQUEST_PREFILL] = BIT(REQUEST_DECODE) | BIT(REQUEST_ENDED),
+    [REQUEST_DECODE] = BIT(REQUEST_ENDED),
+    [REQUEST_ENDED] = BIT(REQUEST_FREE),
+};
+
+/* QUEUED and ENDED requests are in rings and hands, which two threads share: no list. */
+static bool has_list(enum request_state s)
+{
+    return s != REQUEST_QUEUED && s != REQUEST_ENDED;
+}
+
+bool request_edge(enum request_state from, enum request_state to)
+{
+    return edges[from] & BIT(to);
+}
+
+static void unlink_from(struct request_list *list, struct request *r)
+{
+    *(r->prev ? &r->prev->next : &list->first) = r->next;
+    *(r->next ? &r->next->prev : &list->last) = r->prev;
+    r->prev = r->next = NULL;
+    list->n--;
+}
+
+static void append_to(struct request_list *list, struct request *r)
+{
+    r->prev = list->last;
+    r->next = NULL;
+    *(list->last ? &list->last->next : &list->first) = r;
+    list->last = r;
+    list->n++;
+}
+
+void request_move(struct request_lists *lists, struct request *r, enum request_state to)
+{
+    REQUIRE(request_edge(r->state, to));
+    if (has_list(r->state))
+        unlink_from(&lists->of[r->state], r);
+    r->state = to;
+    if (has_list(to))
+        append_to(&lists->of[to], r);
+}
+
+void request_put(struct request_lists *lists, struct request *r)
+{
+    REQUIRE(r->state == REQUEST_FREE);
+    append_to(&lists->of[REQUEST_FREE], r);
+}
+
+/* --- memory (owner's thread) ---------------------------------------------------------------- */
+
+static bool allocate_output(struct request *r, const struct request_params *p, uint32_t n_vocab)
+{
+    r->tokens = mem_alloc(r->max_tokens * sizeof *r->tokens);
+    /* Not cleared: a long buffer that is never written costs address space, not memory. */
+    r->text = mem_alloc(r->text_cap);
+    r->stop = p->n_stop > 0 ? mem_alloc(sizeof *r->stop) : NULL;
+    bool counted = !sampling_has_penalty(&p->sampling) ||
+                   counts_init(&r->counts, n_vocab, p->n_prompt + r->max_tokens);
+    return counted && r->tokens && r->text && (r->stop || p->n_stop == 0);
+}
+
+static void free_output(struct request *r)
+{
+    mem_free(r->tokens);
+    mem_free(r->text);
+    mem_free(r->stop);
+    counts_fini(&r->counts);
+    r->tokens = NULL;
+    r->text = NULL;
+    r->stop = NULL;
+}
+
+static void choose_seed(struct sampling *s)
+{
+    if (s->has_seed)
+        return;
+    if (getrandom(&s->seed, sizeof s->seed, 0) != (ssize_t)sizeof s->seed)
+        s->seed = (uint64_t)clock_now_ns(); /* no entropy yet: any number will do */
+}
+
+static void reset(struct request *r)
+{
+    r->n_past = r->n_tokens = r->read_tokens = 0;
+    r->text_len = r->read_text = 0;
+    r->detok = (struct detok){0};
+    r->in_step = r->cancelled = r->cancel_sent = r->finished = false;
+    r->finish = FINISH_NONE;
+    atomic_store_explicit(&r->text_visible, 0, memory_order_relaxed);
+    atomic_store_explicit(&r->tokens_visible, 0, memory_order_relaxed);
+    atomic_store_explicit(&r->dirty, false, memory_order_relaxed);
+}
+
+enum status request_fill(struct request *r, struct request_params *take, uint32_t max_tokens,
+                         const struct tokenizer *tokenizer, struct err *err)
+{
+    reset(r);
+    r->max_tokens = max_tokens;
+    r->text_cap = DETOK_ROOM(max_tokens * tokenizer_max_piece(tokenizer));
+    if (!allocate_output(r, take, tokenizer_vocab_size(tokenizer))) {
+        free_output(r);
+        return err_set(err, STATUS_NO_MEMORY, "no memory for a request of %u tokens", max_tokens);
+    }
+    r->params = *take;
+    *take = (struct request_params){0};
+    choose_seed(&r->params.sampling);
+    if (r->stop)
+        stop_init(r->stop, r->params.stop, r->params.n_stop);
+    if (r->counts.cap > 0)
+        for (uint32_t i = 0; i < r->params.n_prompt; i++)
+            counts_add(&r->counts, r->params.prompt[i], false);
+    return STATUS_OK;
+}
+
+void request_clear(struct request *r)
+{
+    free_output(r);
+    request_params_fini(&r->params);
+}
+
+void request_params_fini(struct request_params *p)
+{
+    mem_free(p->prompt);
+    mem_free(p->sampling.bias);
+    for (uint32_t i = 0; i < p->n_stop; i++)
+        mem_free(p->stop[i]);
+    *p = (struct request_params){0};
+}
+
+/* --- output (engine thread) ----------------------------------------------------------------- */
+
+/* True when a stop string became complete; the text then ends before it. */
+static bool append_text(struct request *r, int32_t token, const struct tokenizer *tokenizer)
+{
+    size_t len, cut;
+    const char *piece = tokenizer_piece(tokenizer, token, &len);
+    REQUIRE(r->text_len + DETOK_ROOM(len) <= r->text_cap);
+    char *at = r->text + r->text_len;
+    size_t n = detok_push(&r->detok, piece, len, at);
+    r->text_len += n;
+    if (!r->stop || !stop_feed(r->stop, at, n, &cut))
+        return false;
+    r->text_len = cut;
+    return true;
+}
+
+enum finish_reason request_append(struct request *r, int32_t token,
+                                  const struct tokenizer *tokenizer)
+{
+    r->tokens[r->n_tokens++] = token;
+    if (r->counts.cap > 0)
+        counts_add(&r->counts, token, true);
+    if (!r->params.ignore_eos && tokenizer_is_end(tokenizer, token))
+        return FINISH_STOP;
+    if (!tokenizer_is_control(tokenizer, token) && append_text(r, token, tokenizer))
+        return FINISH_STOP;
+    return r->n_tokens == r->max_tokens ? FINISH_LENGTH : FINISH_NONE;
+}
+
+void request_publish(struct request *r, bool all)
+{
+    size_t held = r->stop && !all ? stop_held(r->stop) : 0;
+    atomic_store_explicit(&r->text_visible, r->text_len - held, memory_order_release);
+    atomic_store_explicit(&r->tokens_visible, r->n_tokens, memory_order_release);
+}
+
+/* --- the owner's view ----------------------------------------------------------------------- */
+
+void request_all(const struct request *r, struct request_news *out)
+{
+    *out = (struct request_news){
+        .text = r->text,
+        .text_len = atomic_load_explicit(&r->text_visible, memory_order_acquire),
+        .tokens = r->tokens,
+        .n_tokens = atomic_load_explicit(&r->tokens_visible, memory_order_acquire),
+        .finish = r->finished ? r->finish : FINISH_NONE,
+    };
+}
+
+void request_read(struct request *r, struct request_news *out)
+{
+    struct request_news all;
+    request_all(r, &all);
+    *out = (struct request_news){
+        .text = all.text + r->read_text,
+        .text_len = all.text_len - r->read_text,
+        .tokens = all.tokens + r->read_tokens,
+        .n_tokens = all.n_tokens - r->read_tokens,
+        .finish = all.finish,
+    };
+    r->read_text = all.text_len;
+    r->read_tokens = all.n_tokens;
+}
+
+struct timeline *request_timeline(struct request *r)
+{
+    return &r->params.timeline;
+}
+
+void *request_user(const struct request *r)
+{
+    return r->params.user;
+}
+
+uint32_t request_prompt_tokens(const struct request *r)
+{
+    return r->params.n_prompt;
+}
+
+uint32_t request_id(const struct request *r)
+{
+    return r->id;
+}
+
+const char *finish_reason_name(enum finish_reason reason)
+{
+    static const char *const names[] = {"none", "stop", "length", "cancelled", "error"};
+    return names[reason];
+}

@@ -1,0 +1,107 @@
+/* A request inside the engine: a slot, its state and its output.
+ *
+ *     FREE ─submit─► QUEUED ─drain─► WAITING ─admit─► PREFILL ─last chunk─► DECODE
+ *       ▲                              │                 │                     │
+ *       └──────────release──────── ENDED ◄───────────────┴─────────────────────┘
+ *
+ * One state is one list (QUEUED's is the message ring, ENDED's the event ring and then the owner's
+ * hands), and request_move is the only thing that changes it. The owner's thread has FREE and
+ * ENDED, the engine thread WAITING, PREFILL and DECODE; a request passes between them through the
+ * rings, whose release and acquire order everything plain in here.
+ *
+ * Output is append-only memory sized at submission, by the owner's thread. The engine writes past
+ * what is published, then publishes with a release store; the owner reads up to what it loaded with
+ * acquire.
+ *
+ *     text    |■■■■■■■■■■■■■■■■■■■■|▒▒▒▒▒▒▒▒▒|              |
+ *             read_text ─►  text_visible  text_len (held)    text_cap
+ */
+#ifndef FIRSTLIGHT_ENGINE_REQUEST_H
+#define FIRSTLIGHT_ENGINE_REQUEST_H
+
+#include "engine/counts.h"
+#include "engine/engine.h"
+#include "engine/stop.h"
+#include "text/detok.h"
+#include "text/tokenizer.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum request_state {
+    REQUEST_FREE,
+    REQUEST_QUEUED,
+    REQUEST_WAITING,
+    REQUEST_PREFILL,
+    REQUEST_DECODE,
+    REQUEST_ENDED,
+    REQUEST_STATES,
+};
+
+struct request {
+    uint32_t slot;
+    uint32_t id; /* counts submissions, so that a late cancel cannot hit the slot's next user */
+    enum request_state state;
+    struct request *prev, *next;
+
+    /* Set by the owner at submission, constant until release. */
+    struct request_params params; /* its timeline is stamped by both sides, each its own stages */
+    uint32_t max_tokens;
+    size_t text_cap;
+    struct stop *stop; /* NULL without stop strings */
+
+    /* The engine thread's. */
+    uint32_t n_past; /* positions in the KV cache */
+    uint32_t n_tokens;
+    size_t text_len;
+    int32_t *tokens; /* (max_tokens) */
+    char *text;      /* (text_cap) */
+    struct detok detok;
+    struct counts counts;      /* only with penalties */
+    bool in_step;              /* its rows are in the running step */
+    bool cancelled;            /* while in_step: end it when the step ends */
+    enum finish_reason finish; /* written before the finished event, read after */
+
+    /* Published: engine stores with release, owner loads with acquire. */
+    atomic_size_t text_visible;
+    atomic_uint tokens_visible;
+    atomic_bool dirty; /* an event is on its way that the owner has not taken yet */
+
+    /* The owner's. */
+    bool cancel_sent;
+    bool finished; /* the finished event was taken */
+    size_t read_text;
+    uint32_t read_tokens;
+};
+
+struct request_list {
+    struct request *first, *last;
+    uint32_t n;
+};
+
+/* One per state; each list belongs to the thread that has the state. */
+struct request_lists {
+    struct request_list of[REQUEST_STATES];
+};
+
+/* Moves r to the end of the state's list; REQUIREs that the edge is in the picture above. */
+void request_move(struct request_lists *lists, struct request *r, enum request_state to);
+/* Puts a new slot on the list of free ones. */
+void request_put(struct request_lists *lists, struct request *r);
+bool request_edge(enum request_state from, enum request_state to);
+
+/* Owner's thread. Takes *take's contents and allocates the output. On failure *take is untouched
+ * and r stays empty. max_tokens is final here. */
+enum status request_fill(struct request *r, struct request_params *take, uint32_t max_tokens,
+                         const struct tokenizer *tokenizer, struct err *err);
+/* Owner's thread: frees what request_fill made; the slot's number and links stay. */
+void request_clear(struct request *r);
+
+/* Engine thread: takes a sampled token into tokens and text. The reason to finish, if any. */
+enum finish_reason request_append(struct request *r, int32_t token,
+                                  const struct tokenizer *tokenizer);
+/* Engine thread: shows everything that may be shown; all of it when the request ends. */
+void request_publish(struct request *r, bool all);
+
+#endif
