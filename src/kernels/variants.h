@@ -1,0 +1,22 @@
+/* The files that implement kernels, one function each: it overwrites its entries of the table.
+ * Private to kernels/: others see the table only. */
+#ifndef FIRSTLIGHT_KERNELS_VARIANTS_H
+#define FIRSTLIGHT_KERNELS_VARIANTS_H
+
+#include "kernels/kernels.h"
+#include "kernels/quant_blocks.h"
+
+/* Dequantisation serves the float products too, so its functions are named here:
+ * void dequantize_q4_0_ref(float *out, const void *row, size_t n) and so on. */
+#define X(type, name) void dequantize_##name##_ref(float *out, const void *row, size_t n);
+FLOAT_TYPE_MAP(X)
+QUANT_TYPE_MAP(X)
+#undef X
+
+/* C references: every entry. */
+void dequantize_ref_fill(struct kernels *k);
+void matmul_ref_fill(struct kernels *k);
+void vector_ref_fill(struct kernels *k);
+void attn_ref_fill(struct kernels *k);
+
+#endif
