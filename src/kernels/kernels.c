@@ -1,6 +1,19 @@
 #include "kernels/kernels.h"
 
+#include "base/cpu.h"
 #include "kernels/variants.h"
+
+/* Each rung presupposes the ones before it, so the first missing level ends the climb. */
+static void fill_x86(struct kernels *k, uint32_t levels)
+{
+    if (!(levels & CPU_AVX2))
+        return;
+    dequantize_avx2_fill(k);
+    matmul_f32_avx2_fill(k);
+    matmul_q8_avx2_fill(k);
+    vector_avx2_fill(k);
+    attn_avx2_fill(k);
+}
 
 void kernels_fill(struct kernels *k, uint32_t levels)
 {
@@ -9,4 +22,5 @@ void kernels_fill(struct kernels *k, uint32_t levels)
     matmul_ref_fill(k);
     vector_ref_fill(k);
     attn_ref_fill(k);
+    fill_x86(k, levels);
 }

@@ -8,7 +8,9 @@
 
 /* Dequantisation serves the float products too, so its functions are named here:
  * void dequantize_q4_0_ref(float *out, const void *row, size_t n) and so on. */
-#define X(type, name) void dequantize_##name##_ref(float *out, const void *row, size_t n);
+#define X(type, name)                                                                              \
+    void dequantize_##name##_ref(float *out, const void *row, size_t n);                           \
+    void dequantize_##name##_avx2(float *out, const void *row, size_t n);
 FLOAT_TYPE_MAP(X)
 QUANT_TYPE_MAP(X)
 #undef X
@@ -18,5 +20,12 @@ void dequantize_ref_fill(struct kernels *k);
 void matmul_ref_fill(struct kernels *k);
 void vector_ref_fill(struct kernels *k);
 void attn_ref_fill(struct kernels *k);
+
+/* x86 with AVX2, FMA and F16C. */
+void dequantize_avx2_fill(struct kernels *k);
+void matmul_f32_avx2_fill(struct kernels *k);
+void matmul_q8_avx2_fill(struct kernels *k);
+void vector_avx2_fill(struct kernels *k);
+void attn_avx2_fill(struct kernels *k);
 
 #endif

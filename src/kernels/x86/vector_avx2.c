@@ -1,0 +1,246 @@
+/* The operations on single vectors with AVX2. */
+#include "kernels/half.h"
+#include "kernels/variants.h"
+#include "kernels/x86/vec_avx2.h"
+
+#include <math.h>
+
+/* As in the reference: a smaller block counts as zero. */
+#define QUANTIZE_TINY 0x1p-100f
+
+ALWAYS_INLINE __m256 absolute(__m256 v)
+{
+    return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), v);
+}
+
+/* Eight floats to int32 within [-127, 127], ties to even. */
+ALWAYS_INLINE __m256i round_q8(const float *x, __m256 inverse)
+{
+    __m256 v = _mm256_mul_ps(_mm256_loadu_ps(x), inverse);
+    v = _mm256_min_ps(v, _mm256_set1_ps(127.0f)); /* 127 for NaN */
+    return _mm256_cvtps_epi32(_mm256_max_ps(v, _mm256_set1_ps(-127.0f)));
+}
+
+/* Four vectors of int32 to bytes. The packs work within 128-bit halves, so quadruples come out as
+ * 0 2 4 6 1 3 5 7 and are put in order at the end. */
+ALWAYS_INLINE __m256i pack_q8(__m256i a, __m256i b, __m256i c, __m256i d)
+{
+    __m256i bytes = _mm256_packs_epi16(_mm256_packs_epi32(a, b), _mm256_packs_epi32(c, d));
+    return _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+}
+
+ALWAYS_INLINE int sum_bytes(__m256i bytes)
+{
+    __m256i pairs = _mm256_maddubs_epi16(_mm256_set1_epi8(1), bytes);
+    __m256i four = _mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
+    __m128i v = _mm_add_epi32(_mm256_castsi256_si128(four), _mm256_extracti128_si256(four, 1));
+    v = _mm_add_epi32(v, _mm_shuffle_epi32(v, 0x4e));
+    return _mm_cvtsi128_si32(_mm_add_epi32(v, _mm_shuffle_epi32(v, 0xb1)));
+}
+
+static void quantize_q8_block_avx2(struct q8_block *out, const float *x)
+{
+    __m256 most = _mm256_setzero_ps();
+    for (int i = 0; i < Q8_VALUES; i += 8)
+        most = _mm256_max_ps(absolute(_mm256_loadu_ps(x + i)), most); /* NaN is passed over */
+    float max = max8(most);
+    __m256 inverse = _mm256_set1_ps(max < QUANTIZE_TINY ? 0.0f : 127.0f / max);
+    __m256i q = pack_q8(round_q8(x, inverse), round_q8(x + 8, inverse), round_q8(x + 16, inverse),
+                        round_q8(x + 24, inverse));
+    _mm256_storeu_si256((__m256i *)out->q, q);
+    out->scale = max < QUANTIZE_TINY ? 0.0f : max / 127.0f;
+    out->sum = out->scale * (float)sum_bytes(q);
+}
+
+static void quantize_q8_avx2(struct q8_block *out, const float *x, size_t n)
+{
+    for (size_t i = 0; i < n / Q8_VALUES; i++)
+        quantize_q8_block_avx2(out + i, x + Q8_VALUES * i);
+}
+
+static float sum_squares(const float *x, size_t n)
+{
+    __m256 acc[4] = {_mm256_setzero_ps(), _mm256_setzero_ps(), _mm256_setzero_ps(),
+                     _mm256_setzero_ps()};
+    size_t i = 0;
+    for (; i + 32 <= n; i += 32) {
+        for (size_t j = 0; j < 4; j++) {
+            __m256 v = _mm256_loadu_ps(x + i + 8 * j);
+            acc[j] = _mm256_fmadd_ps(v, v, acc[j]);
+        }
+    }
+    for (; i < n; i += 8) {
+        __m256 v = n - i >= 8 ? _mm256_loadu_ps(x + i) : load_tail(x + i, n - i);
+        acc[0] = _mm256_fmadd_ps(v, v, acc[0]);
+    }
+    return sum8(_mm256_add_ps(_mm256_add_ps(acc[0], acc[1]), _mm256_add_ps(acc[2], acc[3])));
+}
+
+static void rmsnorm_avx2(float *out, const float *x, const float *weight, size_t n, float eps)
+{
+    float scale = 1.0f / sqrtf(sum_squares(x, n) / (float)n + eps);
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        __m256 v = _mm256_mul_ps(_mm256_loadu_ps(x + i), _mm256_set1_ps(scale));
+        _mm256_storeu_ps(out + i, _mm256_mul_ps(v, _mm256_loadu_ps(weight + i)));
+    }
+    for (; i < n; i++)
+        out[i] = x[i] * scale * weight[i];
+}
+
+/* {a, b, a, b, ..}: a c - b s in the even lanes, b c + a s in the odd. */
+static void rope_neighbours_avx2(float *head, const float *cos_sin, size_t n_rot)
+{
+    size_t i = 0;
+    for (; i + 8 <= n_rot; i += 8) {
+        __m256 x = _mm256_loadu_ps(head + i), cs = _mm256_loadu_ps(cos_sin + i);
+        __m256 crossed = _mm256_mul_ps(_mm256_permute_ps(x, 0xb1), _mm256_movehdup_ps(cs));
+        _mm256_storeu_ps(head + i, _mm256_fmaddsub_ps(x, _mm256_moveldup_ps(cs), crossed));
+    }
+    for (; i < n_rot; i += 2) {
+        float a = head[i], b = head[i + 1], c = cos_sin[i], s = cos_sin[i + 1];
+        head[i] = fmaf(a, c, -(b * s));
+        head[i + 1] = fmaf(b, c, a * s);
+    }
+}
+
+static void rope_halves_avx2(float *head, const float *cos_sin, size_t n_rot)
+{
+    size_t half = n_rot / 2, i = 0;
+    for (; i + 8 <= half; i += 8) {
+        __m256 a = _mm256_loadu_ps(head + i), b = _mm256_loadu_ps(head + half + i);
+        __m256 cs0 = _mm256_loadu_ps(cos_sin + 2 * i), cs1 = _mm256_loadu_ps(cos_sin + 2 * i + 8);
+        __m256 low = _mm256_permute2f128_ps(cs0, cs1, 0x20);
+        __m256 high = _mm256_permute2f128_ps(cs0, cs1, 0x31);
+        __m256 c = _mm256_shuffle_ps(low, high, 0x88), s = _mm256_shuffle_ps(low, high, 0xdd);
+        _mm256_storeu_ps(head + i, _mm256_fmsub_ps(a, c, _mm256_mul_ps(b, s)));
+        _mm256_storeu_ps(head + half + i, _mm256_fmadd_ps(b, c, _mm256_mul_ps(a, s)));
+    }
+    for (; i < half; i++) {
+        float a = head[i], b = head[half + i], c = cos_sin[2 * i], s = cos_sin[2 * i + 1];
+        head[i] = fmaf(a, c, -(b * s));
+        head[half + i] = fmaf(b, c, a * s);
+    }
+}
+
+static void rope_avx2(float *head, const float *cos_sin, size_t n_rot, enum rope_style style)
+{
+    if (style == ROPE_NEIGHBOURS)
+        rope_neighbours_avx2(head, cos_sin, n_rot);
+    else
+        rope_halves_avx2(head, cos_sin, n_rot);
+}
+
+ALWAYS_INLINE __m256 swiglu8(__m256 gate, __m256 up)
+{
+    __m256 minus = _mm256_xor_ps(gate, _mm256_set1_ps(-0.0f)), infinity = _mm256_set1_ps(INFINITY);
+    __m256 beyond = _mm256_cmp_ps(minus, _mm256_set1_ps(88.37f), _CMP_GT_OQ);
+    __m256 e = _mm256_blendv_ps(exp8(minus), infinity, beyond);
+    __m256 below = _mm256_add_ps(_mm256_set1_ps(1.0f), e);
+    return _mm256_mul_ps(_mm256_div_ps(gate, below), up);
+}
+
+static void swiglu_avx2(float *out, const float *gate, const float *up, size_t n)
+{
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8)
+        _mm256_storeu_ps(out + i, swiglu8(_mm256_loadu_ps(gate + i), _mm256_loadu_ps(up + i)));
+    if (i < n)
+        store_tail(out + i, swiglu8(load_tail(gate + i, n - i), load_tail(up + i, n - i)), n - i);
+}
+
+static void add_avx2(float *out, const float *x, size_t n)
+{
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8)
+        _mm256_storeu_ps(out + i, _mm256_add_ps(_mm256_loadu_ps(out + i), _mm256_loadu_ps(x + i)));
+    for (; i < n; i++)
+        out[i] += x[i];
+}
+
+static void kv_store_f16_avx2(void *out, const float *x, size_t n)
+{
+    uint16_t *half = out;
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        __m128i v = _mm256_cvtps_ph(_mm256_loadu_ps(x + i), _MM_FROUND_TO_NEAREST_INT);
+        _mm_storeu_si128((__m128i *)(half + i), v);
+    }
+    for (; i < n; i++)
+        half[i] = half_from_float(x[i]);
+}
+
+/* The lowest index of the largest of eight lanes' candidates, then of the n - i values from i on.
+ */
+static size_t argmax_finish(__m256 lanes, __m256i indices, const float *x, size_t i, size_t n)
+{
+    float max[8], best = -INFINITY;
+    uint32_t at[8];
+    size_t best_at = 0;
+    _mm256_storeu_ps(max, lanes);
+    _mm256_storeu_si256((__m256i *)at, indices);
+    for (size_t j = 0; j < 8; j++) {
+        if (max[j] > best || (max[j] == best && at[j] < best_at)) {
+            best = max[j];
+            best_at = at[j];
+        }
+    }
+    for (; i < n; i++) {
+        if (x[i] > best) {
+            best = x[i];
+            best_at = i;
+        }
+    }
+    for (i = 0; best == -INFINITY && i < n; i++) /* nothing above it: the first that is no NaN */
+        if (!isnan(x[i]))
+            return i;
+    return best_at;
+}
+
+/* Each lane keeps its first largest value. */
+static size_t argmax_avx2(const float *x, size_t n)
+{
+    __m256 max = _mm256_set1_ps(-INFINITY);
+    __m256i at = _mm256_setzero_si256(), index = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        __m256 v = _mm256_loadu_ps(x + i), larger = _mm256_cmp_ps(v, max, _CMP_GT_OQ);
+        max = _mm256_blendv_ps(max, v, larger);
+        at = _mm256_blendv_epi8(at, index, _mm256_castps_si256(larger));
+        index = _mm256_add_epi32(index, _mm256_set1_epi32(8));
+    }
+    return argmax_finish(max, at, x, i, n);
+}
+
+/* Two accumulators take eights in turn, the tail joins their sum. A vocabulary's 50,000 terms stay
+ * within 3,000 additions per lane. */
+static float exp_sum_avx2(float *out, const float *x, size_t n, float max)
+{
+    __m256 acc[2] = {_mm256_setzero_ps(), _mm256_setzero_ps()}, shift = _mm256_set1_ps(max);
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        __m256 e = exp8(_mm256_sub_ps(_mm256_loadu_ps(x + i), shift));
+        _mm256_storeu_ps(out + i, e);
+        acc[i / 8 % 2] = _mm256_add_ps(acc[i / 8 % 2], e);
+    }
+    float sum = sum8(_mm256_add_ps(acc[0], acc[1]));
+    if (i < n) {
+        float tail[8] = {0};
+        store_tail(tail, exp8(_mm256_sub_ps(load_tail(x + i, n - i), shift)), n - i);
+        memcpy(out + i, tail, (n - i) * sizeof *out);
+        sum += sum8(_mm256_loadu_ps(tail));
+    }
+    return sum;
+}
+
+void vector_avx2_fill(struct kernels *k)
+{
+    k->quantize_q8 = quantize_q8_avx2;
+    k->rmsnorm = rmsnorm_avx2;
+    k->rope = rope_avx2;
+    k->swiglu = swiglu_avx2;
+    k->add = add_avx2;
+    k->kv_store[KV_F16] = kv_store_f16_avx2;
+    k->argmax = argmax_avx2;
+    k->exp_sum = exp_sum_avx2;
+}
