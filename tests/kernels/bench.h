@@ -1,0 +1,228 @@
+/* Times of the kernels, by `test_kernels --bench [word]`: every entry at every level, or those
+ * whose operation or type contains the word. The best of several runs, one thread. */
+#ifndef FIRSTLIGHT_TESTS_KERNELS_BENCH_H
+#define FIRSTLIGHT_TESTS_KERNELS_BENCH_H
+
+#include "base/clock.h"
+#include "kernels/weights.h"
+
+#define BENCH_NS 60000000 /* spent on each entry */
+
+static const char *bench_word;
+
+static bool bench_wanted(const char *op, const char *type)
+{
+    return !bench_word || strstr(op, bench_word) || strcmp(type, bench_word) == 0;
+}
+
+typedef void bench_fn(void *context);
+
+/* The shortest time of one call, in nanoseconds. */
+static double bench_time(bench_fn *fn, void *context)
+{
+    int64_t start = clock_now_ns(), best = INT64_MAX, end;
+    do {
+        int64_t before = clock_now_ns();
+        fn(context);
+        end = clock_now_ns();
+        best = end - before < best ? end - before : best;
+    } while (end - start < BENCH_NS);
+    return (double)best;
+}
+
+struct bench_matmul {
+    matmul_fn *fn;
+    struct matmul_args a;
+};
+
+static void bench_matmul_call(void *context)
+{
+    struct bench_matmul *b = context;
+    b->fn(&b->a);
+}
+
+/* Operations count a multiplication and an addition each; bytes are the weights'. */
+static void bench_matmul(const struct check_level *level, const char *op, matmul_fn *fn,
+                         const struct type_shape *shape, size_t k, size_t rows, size_t tokens)
+{
+    size_t row_bytes = tensor_row_bytes(shape->type, k);
+    size_t x_bytes = op[7] == 'q' ? k / 32 * sizeof(struct q8_block) : k * sizeof(float);
+    if (k % tensor_type_block_values(shape->type) != 0)
+        return;
+    uint8_t *w = mem_aligned(rows * row_bytes);
+    void *x = mem_aligned(tokens * x_bytes);
+    float *out = mem_aligned((tokens * rows + k) * sizeof *out);
+    assert_true(w && x && out);
+    fill_weights(shape, w, rows * k, WEIGHTS_RANDOM);
+    if (op[7] == 'q')
+        fill_q8(x, tokens * k / 32, X_RANDOM);
+    else
+        random_floats(x, tokens * k, 1.0f);
+    struct bench_matmul b = {fn, {out + k, rows, w, row_bytes, rows, x, x_bytes, tokens, k, out}};
+    double ns = bench_time(bench_matmul_call, &b);
+    printf("%-40s %-10s %-4s %5zu x %-5zu %4zu tokens %9.1f us %8.1f GOP/s %7.2f GB/s\n",
+           level->name, op, tensor_type_name(shape->type), rows, k, tokens, ns / 1e3,
+           2.0 * (double)(rows * k * tokens) / ns, (double)(rows * row_bytes) / ns);
+    mem_free(w);
+    mem_free(x);
+    mem_free(out);
+}
+
+/* K-quants need K a multiple of 256, so the third shape is theirs. The fourth is a head, whose
+ * weights no cache holds. */
+static void bench_matmuls(const struct check_level *level)
+{
+    static const size_t shapes[][2] = {{576, 1536}, {1536, 576}, {2048, 2048}, {1536, 32768}};
+    static const size_t tokens[] = {1, 4, 32, 512};
+    for (size_t i = 0; i < COUNT(type_shapes) * COUNT(shapes) * COUNT(tokens); i++) {
+        const struct type_shape *t = &type_shapes[i / COUNT(shapes) / COUNT(tokens)];
+        const size_t *shape = shapes[i / COUNT(tokens) % COUNT(shapes)];
+        size_t n = tokens[i % COUNT(tokens)];
+        const char *name = tensor_type_name(t->type);
+        if (shape[1] > 8192 && n > 1)
+            continue;
+        if (t->group && bench_wanted("matmul_q8", name))
+            bench_matmul(level, "matmul_q8", level->k.matmul_q8[t->type], t, shape[0], shape[1], n);
+        if (bench_wanted("matmul_f32", name))
+            bench_matmul(level, "matmul_f32", level->k.matmul_f32[t->type], t, shape[0], shape[1],
+                         n);
+    }
+}
+
+/* The vector operations on 4096 values: in L1, as in a forward pass. */
+#define BENCH_N 4096
+
+struct bench_vector {
+    const struct kernels *k;
+    float a[BENCH_N], b[BENCH_N], c[BENCH_N];
+    struct q8_block q[BENCH_N / Q8_VALUES];
+};
+
+static void bench_quantize_q8(void *p)
+{
+    struct bench_vector *b = p;
+    b->k->quantize_q8(b->q, b->a, BENCH_N);
+}
+
+static void bench_rmsnorm(void *p)
+{
+    struct bench_vector *b = p;
+    b->k->rmsnorm(b->c, b->a, b->b, BENCH_N, 1e-5f);
+}
+
+static void bench_rope(void *p)
+{
+    struct bench_vector *b = p;
+    b->k->rope(b->c, b->b, BENCH_N, ROPE_NEIGHBOURS);
+}
+
+static void bench_swiglu(void *p)
+{
+    struct bench_vector *b = p;
+    b->k->swiglu(b->c, b->a, b->b, BENCH_N);
+}
+
+static void bench_add(void *p)
+{
+    struct bench_vector *b = p;
+    b->k->add(b->c, b->a, BENCH_N);
+}
+
+static void bench_kv_store_f16(void *p)
+{
+    struct bench_vector *b = p;
+    b->k->kv_store[KV_F16](b->c, b->a, BENCH_N);
+}
+
+static void bench_argmax(void *p)
+{
+    struct bench_vector *b = p;
+    *(volatile size_t *)b->q = b->k->argmax(b->a, BENCH_N);
+}
+
+static void bench_exp_sum(void *p)
+{
+    struct bench_vector *b = p;
+    *(volatile float *)&b->q[0].scale = b->k->exp_sum(b->c, b->a, BENCH_N, 1.0f);
+}
+
+static void bench_vectors(const struct check_level *level)
+{
+    static const struct {
+        const char *name;
+        bench_fn *fn;
+    } rows[] = {
+        {"quantize_q8", bench_quantize_q8},
+        {"rmsnorm", bench_rmsnorm},
+        {"rope", bench_rope},
+        {"swiglu", bench_swiglu},
+        {"add", bench_add},
+        {"kv_store f16", bench_kv_store_f16},
+        {"argmax", bench_argmax},
+        {"exp_sum", bench_exp_sum},
+    };
+    static struct bench_vector b;
+    b.k = &level->k;
+    random_floats(b.a, BENCH_N, 1.0f);
+    random_floats(b.b, BENCH_N, 1.0f);
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        if (!bench_wanted(rows[i].name, ""))
+            continue;
+        double ns = bench_time(rows[i].fn, &b);
+        printf("%-40s %-15s %27s %9.3f us %8.2f Gvalue/s\n", level->name, rows[i].name, "",
+               ns / 1e3, BENCH_N / ns);
+    }
+}
+
+/* One KV head of 64 dims over one full span, for a decode step's 3 queries and a prefill's 64. */
+#define BENCH_DIM 64
+
+struct bench_attn {
+    void (*fn)(const struct attn_args *a);
+    struct attn_args a;
+};
+
+static void bench_attn_call(void *context)
+{
+    struct bench_attn *b = context;
+    b->fn(&b->a);
+}
+
+static void bench_attn(const struct check_level *level, enum kv_type type, size_t n_q)
+{
+    static float k[KV_BLOCK * BENCH_DIM], v[KV_BLOCK * BENCH_DIM], acc[ATTN_MAX_QUERIES][BENCH_DIM];
+    static float q[ATTN_MAX_QUERIES][BENCH_DIM], m[ATTN_MAX_QUERIES], l[ATTN_MAX_QUERIES];
+    static uint32_t visible[ATTN_MAX_QUERIES];
+    const float *qs[ATTN_MAX_QUERIES];
+    float *accs[ATTN_MAX_QUERIES];
+    random_floats(q[0], n_q * BENCH_DIM, 0.1f);
+    random_floats(acc[0], KV_BLOCK * BENCH_DIM, 1.0f);
+    level->k.kv_store[type](k, acc[0], KV_BLOCK * BENCH_DIM);
+    level->k.kv_store[type](v, acc[0], KV_BLOCK * BENCH_DIM);
+    for (size_t i = 0; i < n_q; i++) {
+        qs[i] = q[i];
+        accs[i] = acc[i];
+        visible[i] = KV_BLOCK;
+    }
+    struct bench_attn b = {level->k.attn[type], {k, v, BENCH_DIM, n_q, qs, visible, m, l, accs}};
+    double ns = bench_time(bench_attn_call, &b);
+    printf("%-40s %-10s %-4s %3zu queries %22s %9.3f us %8.1f GOP/s\n", level->name, "attn",
+           type == KV_F32 ? "f32" : "f16", n_q, "", ns / 1e3,
+           4.0 * (double)(n_q * KV_BLOCK * BENCH_DIM) / ns);
+}
+
+static void bench_run(const char *word)
+{
+    static const size_t n_q[] = {1, 3, 16, 64};
+    struct check_level level;
+    bench_word = word;
+    FOR_EACH_LEVEL(level)
+    {
+        bench_matmuls(&level);
+        bench_vectors(&level);
+        for (size_t i = 0; bench_wanted("attn", "") && i < KV_TYPES * COUNT(n_q); i++)
+            bench_attn(&level, (enum kv_type)(i / COUNT(n_q)), n_q[i % COUNT(n_q)]);
+    }
+}
+
+#endif
