@@ -1,4 +1,4 @@
-"""The checks of tools/ find what they are there to find: each is run on a small tree with one fault."""
+"""The checks of tools/ find what they are there for: each is run on a small tree with one fault."""
 
 import subprocess
 from pathlib import Path
@@ -82,7 +82,8 @@ def test_hosts(tmp_path):
 
 
 def test_limits(tmp_path):
-    write(tmp_path / "src/base/limits.h", "/* Requests */\n#define LIMIT_A (8u << 20) /* bytes */\n")
+    header = "/* Requests */\n#define LIMIT_A (8u << 20) /* bytes */\n"
+    write(tmp_path / "src/base/limits.h", header)
     (tmp_path / "docs").mkdir()
     assert run_tool("check-limits", tmp_path).returncode == 1
     assert run_tool("check-limits", "--write", tmp_path).returncode == 0
