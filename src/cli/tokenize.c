@@ -1,0 +1,158 @@
+#include "cli/tokenize.h"
+
+#include "base/buf.h"
+#include "cli/flags.h"
+#include "cli/options.h"
+#include "text/tokenizer.h"
+#include "weights/gguf.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+struct args {
+    const char *model;
+    bool json;
+    bool no_special;
+    bool add_special;
+};
+
+static const struct flag flag_table[] = {
+    {"--model", "FILE", "GGUF file whose tokenizer to use", FLAG_TEXT, FLAG_FIELD(args, model)},
+    {"--json", NULL, "read a JSON array of strings, print an array of arrays of ids", FLAG_BOOL,
+     FLAG_FIELD(args, json)},
+    {"--no-special", NULL, "text that spells a special token stays text", FLAG_BOOL,
+     FLAG_FIELD(args, no_special)},
+    {"--add-special", NULL, "add bos and eos where the model asks for it", FLAG_BOOL,
+     FLAG_FIELD(args, add_special)},
+};
+
+static enum status read_input(struct buf *in, struct err *err)
+{
+    for (;;) {
+        if (!buf_reserve(in, 64 << 10))
+            return err_set(err, STATUS_NO_MEMORY, "no memory for the input");
+        ssize_t n = read(STDIN_FILENO, in->data + in->len, in->cap - in->len - 1);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return err_set(err, STATUS_IO, "standard input: %s", strerror(errno));
+        if (n == 0)
+            return STATUS_OK;
+        in->len += (size_t)n;
+    }
+}
+
+static void put_ids(struct buf *out, const struct tokens *ids, const char *separator)
+{
+    for (size_t i = 0; i < ids->count; i++)
+        buf_printf(out, "%s%" PRId32, i ? separator : "", ids->ids[i]);
+}
+
+static enum status tokenize_text(const struct tokenizer *t, unsigned flags, const struct buf *in,
+                                 struct buf *out, struct err *err)
+{
+    struct tokens ids = {0};
+    enum status status = tokenizer_encode(t, buf_str(in), in->len, NULL, flags, &ids, err);
+
+    put_ids(out, &ids, " ");
+    buf_putc(out, '\n');
+    tokens_fini(&ids);
+    return status;
+}
+
+static enum status tokenize_strings(const struct tokenizer *t, unsigned flags, const json_t *texts,
+                                    struct buf *out, struct err *err)
+{
+    struct tokens ids = {0};
+    enum status status = STATUS_OK;
+
+    buf_putc(out, '[');
+    for (size_t i = 0; status == STATUS_OK && i < json_array_size(texts); i++) {
+        const json_t *text = json_array_get(texts, i);
+        if (!json_is_string(text)) {
+            status =
+                err_set(err, STATUS_INVALID,
+                        "standard input: expected an array of strings, element %zu is none", i);
+            break;
+        }
+        ids.count = 0;
+        status = tokenizer_encode(t, json_string_value(text), json_string_length(text), NULL, flags,
+                                  &ids, err);
+        buf_puts(out, i ? ",\n[" : "[");
+        put_ids(out, &ids, ",");
+        buf_putc(out, ']');
+    }
+    buf_puts(out, "]\n");
+    tokens_fini(&ids);
+    return status;
+}
+
+static enum status tokenize_json(const struct tokenizer *t, unsigned flags, const struct buf *in,
+                                 struct buf *out, struct err *err)
+{
+    json_error_t error;
+    json_t *texts = json_loadb(buf_str(in), in->len, JSON_ALLOW_NUL | JSON_DECODE_ANY, &error);
+    enum status status;
+
+    if (texts == NULL)
+        return err_set(err, STATUS_INVALID, "standard input: line %d: %s", error.line, error.text);
+    if (json_is_array(texts))
+        status = tokenize_strings(t, flags, texts, out, err);
+    else
+        status = err_set(err, STATUS_INVALID, "standard input: expected a JSON array of strings");
+    json_decref(texts);
+    return status;
+}
+
+static enum status run(const struct args *a, struct buf *in, struct buf *out, struct err *err)
+{
+    unsigned flag_bits =
+        (a->no_special ? 0u : TOKENIZE_SPECIAL) | (a->add_special ? TOKENIZE_ADD : 0u);
+    struct gguf *g = NULL;
+    struct tokenizer *t = NULL;
+    enum status status = gguf_open(&g, a->model, err);
+
+    if (status == STATUS_OK) {
+        status = tokenizer_open(&t, g, err);
+        if (status != STATUS_OK)
+            err_context(err, "%s", a->model);
+    }
+    if (status == STATUS_OK)
+        status = read_input(in, err);
+    if (status == STATUS_OK)
+        status = (a->json ? tokenize_json : tokenize_text)(t, flag_bits, in, out, err);
+    if (status == STATUS_OK && out->failed)
+        status = err_set(err, STATUS_NO_MEMORY, "no memory for the output");
+    if (status == STATUS_OK &&
+        (fwrite(out->data, 1, out->len, stdout) != out->len || fflush(stdout) != 0))
+        status = err_set(err, STATUS_IO, "standard output: %s", strerror(errno));
+    tokenizer_close(t);
+    gguf_close(g);
+    return status;
+}
+
+int tokenize_main(int argc, char **argv)
+{
+    struct args args = {.model = OPTIONS_DEFAULT_MODEL};
+    struct flag_set set = {
+        .command = "tokenize",
+        .usage = "[flags] < TEXT",
+        .about = "Reads text on standard input and prints its token ids on one line.",
+        .groups = {FLAG_GROUP(flag_table, &args)},
+    };
+    struct buf in = {0}, out = {0};
+    struct err err = {0};
+    int code = 0;
+
+    if (!flags_read(&set, argc, argv, &code))
+        return code;
+    if (run(&args, &in, &out, &err) != STATUS_OK)
+        code = flags_fail("tokenize", &err);
+    buf_fini(&in);
+    buf_fini(&out);
+    return code;
+}
