@@ -1,0 +1,243 @@
+/* The phases of a layer and of the output head. Each worker runs every phase on its slice: products
+ * are divided by weight rows, the rest by activation rows; a barrier ends a phase. */
+#include "backend/cpu/cpu.h"
+
+#include <math.h>
+#include <string.h>
+
+#define ROW_GRAIN 16 /* weight rows that kernels take together; a cache line of floats */
+#define FFN_GRAIN 32 /* so that a slice is whole blocks of int8 activations */
+
+typedef void phase_fn(struct cpu *c, uint32_t layer, int worker);
+
+/* Rows that live on after this layer's attention. */
+static size_t live_rows(const struct cpu *c, uint32_t layer)
+{
+    return cpu_is_last(c, layer) ? c->step.n_out : c->step.n_rows;
+}
+
+static float *residual(const struct cpu *c, uint32_t layer)
+{
+    return cpu_is_last(c, layer) ? c->rows.y : c->rows.x;
+}
+
+static void slice(const struct cpu *c, size_t n, size_t grain, int worker, size_t *begin,
+                  size_t *end)
+{
+    pool_slice(n, grain, worker, pool_threads(c->pool), begin, end);
+}
+
+/* Row i of the residual stream, normed, as input of the products that follow. */
+static void norm_row(struct cpu *c, const float *x, const struct tensor *weight,
+                     struct linear_want want, size_t i, int worker)
+{
+    const struct model_config *m = &c->base.model->config;
+    float *out = want.f32 ? c->rows.norm.f32 + i * m->d_model : c->scratch[worker].row;
+    c->k.rmsnorm(out, x, weight->data, m->d_model, m->norm_eps);
+    linear_put(&c->rows.norm, &c->k, want, i, out);
+}
+
+static void embed_row(struct cpu *c, size_t row, float *x)
+{
+    const struct cpu_seq *seq = &c->step.seqs[c->step.row_seq[row]];
+    const struct tensor *embd = c->base.model->token_embd;
+    size_t bytes = tensor_row_bytes(embd->type, embd->dims[0]);
+    size_t token = (size_t)seq->tokens[row - seq->row0];
+    c->k.dequantize[embd->type](x, (const char *)embd->data + token * bytes, embd->dims[0]);
+}
+
+/* Residual stream so far: the embedding, or what the layer before adds. Norm. */
+static void phase_attn_in(struct cpu *c, uint32_t layer, int worker)
+{
+    const struct cpu_layer *l = &c->layers[layer];
+    size_t d = c->base.model->config.d_model, begin, end;
+    if (worker == 0 && (layer == c->step.layer || cpu_is_last(c, layer)))
+        attention_plan(c, cpu_is_last(c, layer));
+    slice(c, c->step.n_rows, 1, worker, &begin, &end);
+    for (size_t i = begin; i < end; i++) {
+        float *x = c->rows.x + i * d;
+        if (layer == 0)
+            embed_row(c, i, x);
+        else
+            c->k.add(x, c->rows.delta + i * d, d);
+        norm_row(c, x, l->weights->attn_norm, l->attn_in, i, worker);
+    }
+}
+
+/* Queries, keys and values as one product of qkv_width weight rows. */
+static void phase_qkv(struct cpu *c, uint32_t layer, int worker)
+{
+    size_t begin, end, at = 0;
+    slice(c, c->qkv_width, ROW_GRAIN, worker, &begin, &end);
+    for (int i = 0; i < 3; i++) {
+        const struct linear *l = &c->layers[layer].qkv[i];
+        size_t from = begin > at ? begin - at : 0;
+        size_t to = end > at ? end - at : 0;
+        linear_slice(l, &c->rows.norm, from, to < l->n_rows ? to : l->n_rows, c->step.n_rows,
+                     c->rows.qkv + at, c->qkv_width, c->scratch[worker].dequantized);
+        at += l->n_rows;
+    }
+}
+
+static void add_bias(const struct cpu *c, float *x, const struct tensor *bias)
+{
+    if (bias)
+        c->k.add(x, bias->data, bias->dims[0]);
+}
+
+static void rope_heads(const struct cpu *c, float *heads, uint32_t n_heads, const float *cos_sin)
+{
+    const struct model_config *m = &c->base.model->config;
+    for (uint32_t h = 0; h < n_heads; h++)
+        c->k.rope(heads + (size_t)h * m->head_dim, cos_sin, m->n_rot, m->rope_style);
+}
+
+static void store_row(const struct cpu *c, uint32_t layer, uint32_t block, uint32_t at,
+                      const float *k, const float *v)
+{
+    const struct model_config *m = &c->base.model->config;
+    enum kv_type type = c->base.options.kv_type;
+    size_t offset = (size_t)at * m->head_dim * KV_TYPE_BYTES(type);
+    for (uint32_t h = 0; h < m->n_kv_heads; h++) {
+        size_t head = (size_t)h * m->head_dim;
+        c->k.kv_store[type](cpu_kv_span(c, layer, block, 0, h) + offset, k + head, m->head_dim);
+        c->k.kv_store[type](cpu_kv_span(c, layer, block, 1, h) + offset, v + head, m->head_dim);
+    }
+}
+
+/* Biases, rotation, keys and values into the cache; queries scaled for the attention kernel. */
+static void phase_rope_store(struct cpu *c, uint32_t layer, int worker)
+{
+    const struct model_config *m = &c->base.model->config;
+    const struct model_layer *w = c->layers[layer].weights;
+    float scale = (float)(1 / sqrt((double)m->head_dim));
+    size_t begin, end;
+    slice(c, c->step.n_rows, 1, worker, &begin, &end);
+    for (size_t i = begin; i < end; i++) {
+        const struct cpu_seq *seq = &c->step.seqs[c->step.row_seq[i]];
+        uint32_t position = seq->n_past + (uint32_t)i - seq->row0;
+        const float *cos_sin = c->rope + (size_t)position * m->n_rot;
+        float *q = c->rows.qkv + i * c->qkv_width;
+        float *k = q + c->heads_width, *v = k + c->kv_width;
+        add_bias(c, q, w->bq);
+        add_bias(c, k, w->bk);
+        add_bias(c, v, w->bv);
+        rope_heads(c, q, m->n_heads, cos_sin);
+        rope_heads(c, k, m->n_kv_heads, cos_sin);
+        for (size_t d = 0; d < c->heads_width; d++)
+            q[d] *= scale;
+        store_row(c, layer, seq->blocks[position / KV_BLOCK], position % KV_BLOCK, k, v);
+    }
+}
+
+/* What the heads saw, as input of the output product. In the last layer the output rows' residual
+ * stream moves to its own buffer. */
+static void phase_heads_put(struct cpu *c, uint32_t layer, int worker)
+{
+    const struct linear *wo = &c->layers[layer].wo;
+    size_t d = c->base.model->config.d_model, begin, end;
+    struct linear_want want = {0};
+    linear_want_add(&want, wo);
+    slice(c, live_rows(c, layer), 1, worker, &begin, &end);
+    for (size_t i = begin; i < end; i++) {
+        linear_put(&c->rows.heads, &c->k, want, i, c->rows.attn + i * c->heads_width);
+        if (cpu_is_last(c, layer))
+            memcpy(c->rows.y + i * d, c->rows.x + c->step.out_row[i] * d, d * sizeof(float));
+    }
+}
+
+/* Rows of d_model outputs into delta. */
+static void add_to_delta(struct cpu *c, const struct linear *l, const struct linear_rows *in,
+                         uint32_t layer, int worker)
+{
+    size_t begin, end;
+    slice(c, l->n_rows, ROW_GRAIN, worker, &begin, &end);
+    linear_slice(l, in, begin, end, live_rows(c, layer), c->rows.delta, l->n_rows,
+                 c->scratch[worker].dequantized);
+}
+
+static void phase_heads_out(struct cpu *c, uint32_t layer, int worker)
+{
+    add_to_delta(c, &c->layers[layer].wo, &c->rows.heads, layer, worker);
+}
+
+static void phase_ffn_in(struct cpu *c, uint32_t layer, int worker)
+{
+    const struct cpu_layer *l = &c->layers[layer];
+    size_t d = c->base.model->config.d_model, begin, end;
+    slice(c, live_rows(c, layer), 1, worker, &begin, &end);
+    for (size_t i = begin; i < end; i++) {
+        float *x = residual(c, layer) + i * d;
+        add_bias(c, x, l->weights->bo);
+        c->k.add(x, c->rows.delta + i * d, d);
+        norm_row(c, x, l->weights->ffn_norm, l->ffn_in, i, worker);
+    }
+}
+
+/* silu(gate) * up for some hidden units of some rows, straight into the form that `down` takes. */
+static void ffn_part(struct cpu *c, const struct cpu_layer *l, struct linear_part part, int worker)
+{
+    const struct cpu_scratch *s = &c->scratch[worker];
+    const struct linear_rows *ff = &c->rows.ff;
+    linear_run(&l->gate, &c->rows.norm, part, s->gate, part.n_rows, s->dequantized);
+    linear_run(&l->up, &c->rows.norm, part, s->up, part.n_rows, s->dequantized);
+    for (size_t t = 0; t < part.n; t++) {
+        float *gate = s->gate + t * part.n_rows;
+        size_t at = (part.first + t) * ff->width + part.row;
+        c->k.swiglu(gate, gate, s->up + t * part.n_rows, part.n_rows);
+        if (l->down.takes_q8)
+            c->k.quantize_q8(ff->q8 + at / Q8_VALUES, gate, part.n_rows);
+        else
+            memcpy(ff->f32 + at, gate, part.n_rows * sizeof *gate);
+    }
+}
+
+static void phase_ffn(struct cpu *c, uint32_t layer, int worker)
+{
+    const struct cpu_layer *l = &c->layers[layer];
+    size_t begin, end, n = live_rows(c, layer);
+    size_t tokens = n < FFN_TILE ? n : FFN_TILE;
+    slice(c, l->gate.n_rows, FFN_GRAIN, worker, &begin, &end);
+    for (size_t t = 0; t < n; t += tokens) {
+        size_t part_n = n - t < tokens ? n - t : tokens;
+        size_t rows = FFN_SCRATCH / tokens / FFN_GRAIN * FFN_GRAIN;
+        for (size_t r = begin; r < end; r += rows) {
+            size_t part_rows = end - r < rows ? end - r : rows;
+            ffn_part(c, l, (struct linear_part){r, part_rows, t, part_n}, worker);
+        }
+    }
+}
+
+static void phase_ffn_out(struct cpu *c, uint32_t layer, int worker)
+{
+    add_to_delta(c, &c->layers[layer].down, &c->rows.ff, layer, worker);
+}
+
+static phase_fn *const phases[] = {
+    phase_attn_in,   phase_qkv,    phase_rope_store, attention_run, phase_heads_put,
+    phase_heads_out, phase_ffn_in, phase_ffn,        phase_ffn_out,
+};
+
+void forward_layer(struct cpu *c, uint32_t layer, int worker)
+{
+    for (size_t i = 0; i < sizeof phases / sizeof phases[0]; i++) {
+        phases[i](c, layer, worker);
+        pool_barrier(c->pool);
+    }
+}
+
+void forward_head(struct cpu *c, int worker)
+{
+    const struct model *m = c->base.model;
+    size_t d = m->config.d_model, begin, end;
+    slice(c, c->step.n_out, 1, worker, &begin, &end);
+    for (size_t i = begin; i < end; i++) {
+        float *y = c->rows.y + i * d;
+        c->k.add(y, c->rows.delta + i * d, d);
+        norm_row(c, y, m->output_norm, c->head_in, i, worker);
+    }
+    pool_barrier(c->pool);
+    slice(c, c->head.n_rows, ROW_GRAIN, worker, &begin, &end);
+    linear_slice(&c->head, &c->rows.norm, begin, end, c->step.n_out, c->rows.logits, c->head.n_rows,
+                 c->scratch[worker].dequantized);
+}

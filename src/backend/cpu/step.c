@@ -1,0 +1,150 @@
+/* A step: its rows, its progress by layers, sequences that leave it. Engine thread.
+ *
+ * Between advances a step is its residual rows, what the last layer adds to them (delta), and its
+ * layer index: that is all a parked step will have to keep.
+ */
+#include "backend/cpu/cpu.h"
+
+#include <string.h>
+
+static uint32_t output_count(const struct batch_seq *q)
+{
+    switch (q->output) {
+    case OUTPUT_NONE:
+        return 0;
+    case OUTPUT_LAST:
+        return 1;
+    case OUTPUT_ALL:
+        return q->n_tokens;
+    }
+    return 0;
+}
+
+/* The engine checked requests against limits; what arrives here wrong is a bug. */
+static void require_sane(const struct cpu *c, const struct batch_seq *q)
+{
+    const struct backend_options *o = &c->base.options;
+    REQUIRE(q->n_tokens >= 1 && q->n_tokens <= o->max_rows - c->step.n_rows);
+    REQUIRE(q->n_past <= o->n_ctx && q->n_tokens <= o->n_ctx - q->n_past);
+    REQUIRE(output_count(q) <= o->max_outputs - c->step.n_out);
+    for (uint32_t i = 0; i < q->n_tokens; i++)
+        REQUIRE((uint32_t)q->tokens[i] < c->base.model->config.n_vocab);
+    for (uint32_t i = 0; i < (q->n_past + q->n_tokens + KV_BLOCK - 1) / KV_BLOCK; i++)
+        REQUIRE(q->blocks[i] < c->n_blocks);
+}
+
+static void add_seq(struct cpu *c, const struct batch_seq *q)
+{
+    struct cpu_step *s = &c->step;
+    require_sane(c, q);
+    s->seqs[s->n_seqs] = (struct cpu_seq){
+        .tokens = q->tokens,
+        .blocks = q->blocks,
+        .request = q->request,
+        .row0 = s->n_rows,
+        .n_rows = q->n_tokens,
+        .n_past = q->n_past,
+        .out0 = s->n_out,
+        .n_out = output_count(q),
+    };
+    s->n_rows += q->n_tokens;
+    s->n_out += output_count(q);
+    s->n_seqs++;
+}
+
+/* Which sequence a row is of, and which row an output is of; a dropped sequence's outputs take row
+ * 0 and mean nothing. */
+static void index_rows(struct cpu_step *s)
+{
+    for (uint32_t i = 0; i < s->n_seqs; i++) {
+        const struct cpu_seq *q = &s->seqs[i];
+        for (uint32_t r = 0; r < q->n_rows; r++)
+            s->row_seq[q->row0 + r] = i;
+        for (uint32_t r = 0; r < q->n_out; r++)
+            s->out_row[q->out0 + r] = q->dropped ? 0 : q->row0 + q->n_rows - q->n_out + r;
+    }
+}
+
+void step_begin(struct backend *b, const struct batch *batch)
+{
+    struct cpu *c = (struct cpu *)b;
+    struct cpu_step *s = &c->step;
+    REQUIRE(batch->n_seqs <= b->options.max_seqs);
+    s->n_seqs = s->n_rows = s->n_out = 0;
+    s->layer = 0;
+    s->dropped = false;
+    for (uint32_t i = 0; i < batch->n_seqs; i++)
+        add_seq(c, &batch->seqs[i]);
+    index_rows(s);
+}
+
+void step_drop(struct backend *b, uint32_t request)
+{
+    struct cpu *c = (struct cpu *)b;
+    for (uint32_t i = 0; i < c->step.n_seqs; i++) {
+        if (c->step.seqs[i].request == request && !c->step.seqs[i].dropped) {
+            c->step.seqs[i].dropped = true;
+            c->step.dropped = true;
+        }
+    }
+}
+
+static void move_rows(float *rows, size_t width, uint32_t to, uint32_t from, uint32_t n)
+{
+    memmove(rows + to * width, rows + from * width, n * width * sizeof *rows);
+}
+
+/* Closes the gaps that dropped sequences leave; output rows keep their places. */
+static void close_gaps(struct cpu *c)
+{
+    struct cpu_step *s = &c->step;
+    size_t d = c->base.model->config.d_model;
+    uint32_t at = 0;
+    for (uint32_t i = 0; i < s->n_seqs; i++) {
+        struct cpu_seq *q = &s->seqs[i];
+        if (q->dropped)
+            q->n_rows = 0;
+        move_rows(c->rows.x, d, at, q->row0, q->n_rows);
+        move_rows(c->rows.delta, d, at, q->row0, q->n_rows);
+        q->row0 = at;
+        at += q->n_rows;
+    }
+    s->n_rows = at;
+    s->dropped = false;
+    index_rows(s);
+}
+
+static void run_layers(void *arg, int worker)
+{
+    struct cpu *c = arg;
+    for (uint32_t layer = c->step.layer; layer < c->step.layer_end; layer++)
+        forward_layer(c, layer, worker);
+}
+
+static void run_head(void *arg, int worker)
+{
+    forward_head(arg, worker);
+}
+
+bool step_advance(struct backend *b, uint32_t n_layers)
+{
+    struct cpu *c = (struct cpu *)b;
+    struct cpu_step *s = &c->step;
+    uint32_t left = b->model->config.n_layers - s->layer;
+    s->layer_end = s->layer + (n_layers < left ? n_layers : left);
+    if (s->dropped)
+        close_gaps(c);
+    if (s->n_rows > 0 && s->layer < s->layer_end)
+        pool_run(c->pool, run_layers, c);
+    s->layer = s->layer_end;
+    return s->layer == b->model->config.n_layers;
+}
+
+void step_finish(struct backend *b, struct step_result *out)
+{
+    struct cpu *c = (struct cpu *)b;
+    REQUIRE(c->step.layer == b->model->config.n_layers);
+    if (c->step.n_out > 0 && c->step.n_rows > 0)
+        pool_run(c->pool, run_head, c);
+    *out = (struct step_result){.logits = c->rows.logits, .n_rows = c->step.n_out};
+}
