@@ -73,6 +73,15 @@ $(B)/src/%.o: src/%.c $(B)/flags
 	@mkdir -p $(@D)
 	$(SAY)$(CC) $(ALL_CFLAGS) $(if $(findstring kernels/x86/,$<),$(call isa_of,$<)) -MMD -MP -c -o $@ $<
 
+# `firstlight version` says what it was built from.
+COMMIT := $(shell git describe --always --dirty=+ --abbrev=12 --exclude '*' 2>/dev/null || echo unknown)
+$(B)/src/cli/version.o: ALL_CFLAGS += -DFIRSTLIGHT_VERSION='"$(VERSION)"' \
+                                      -DFIRSTLIGHT_COMMIT='"$(COMMIT)"'
+$(B)/src/cli/version.o: $(B)/commit
+$(B)/commit: FORCE
+	@mkdir -p $(@D)
+	@echo '$(VERSION) $(COMMIT)' | cmp -s - $@ || echo '$(VERSION) $(COMMIT)' > $@
+
 # Tests and fuzz targets see the sources' private headers and cmocka. A fuzz target gets a main that
 # replays its corpus, or libFuzzer's in CONFIG=fuzz.
 FUZZ_MAIN := $(if $(filter fuzz,$(CONFIG)),-fsanitize=fuzzer,tests/fuzz/replay.c)

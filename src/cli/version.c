@@ -1,0 +1,47 @@
+#include "cli/version.h"
+
+#include "base/cpu.h"
+#include "cli/flags.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* The Makefile defines both for this file. */
+#ifndef FIRSTLIGHT_VERSION
+#define FIRSTLIGHT_VERSION "unknown"
+#endif
+#ifndef FIRSTLIGHT_COMMIT
+#define FIRSTLIGHT_COMMIT "unknown"
+#endif
+
+const char *version_number(void)
+{
+    return FIRSTLIGHT_VERSION;
+}
+
+const char *version_commit(void)
+{
+    return FIRSTLIGHT_COMMIT;
+}
+
+const char *version_compiler(void)
+{
+#ifdef __clang__
+    return "clang " __clang_version__;
+#else
+    return "gcc " __VERSION__;
+#endif
+}
+
+int version_main(int argc, char **argv)
+{
+    struct flag_set set = {
+        .command = "version", .usage = "", .about = "Prints what this binary is and runs on."};
+    char levels[128];
+    int exit_code;
+    if (!flags_read(&set, argc, argv, &exit_code))
+        return exit_code;
+    printf("firstlight %s (%s), %s\n", version_number(), version_commit(), version_compiler());
+    printf("%s: %s\n", cpu_model_name(), cpu_levels_text(cpu_detect(), levels, sizeof levels));
+    return EXIT_SUCCESS;
+}
