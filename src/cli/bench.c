@@ -1,0 +1,14 @@
+#include "cli/bench.h"
+
+#include "cli/bench_model.h"
+#include "cli/commands.h"
+
+static const struct command benches[] = {
+    {"model", bench_model_main, "tokens per second of the model alone"},
+};
+
+int bench_main(int argc, char **argv)
+{
+    return commands_run("firstlight bench", benches, sizeof benches / sizeof benches[0], argc,
+                        argv);
+}
