@@ -1,0 +1,304 @@
+#include "serve/conn.h"
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/limits.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "serve/answer.h"
+
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#define SECOND_US INT64_C(1000000)
+/* Connections beyond the maximum that are told so; then the listener rests. */
+#define OVERFLOW_CONNECTIONS 64
+
+static void set_timer(struct conn *c, int64_t us)
+{
+    struct timeval tv = {.tv_sec = us / SECOND_US, .tv_usec = us % SECOND_US};
+    event_add(&c->timer, &tv);
+}
+
+void conn_shut(struct conn *c)
+{
+    /* evhttp reads the end of the stream next, and frees the connection */
+    shutdown(c->fd, SHUT_RDWR);
+}
+
+/* Answers past evhttp, which knows of no request yet: there is nothing else in the way of these few
+ * bytes. Then waits for the client to close, so that no reset overtakes them. */
+static void refuse(struct conn *c, int http_status, const struct err *e)
+{
+    struct buf body = {0}, out = {0};
+    answer_error(&body, e, NULL);
+    buf_printf(&out,
+               "HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n%s"
+               "Access-Control-Allow-Origin: *\r\nConnection: close\r\n\r\n%s",
+               http_status, status_name(e->code), body.len,
+               http_status == 503 ? "Retry-After: 1\r\n" : "", buf_str(&body));
+    if (!out.failed && send(c->fd, out.data, out.len, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+        log_debug("connection.refusal_lost", "status=%d", http_status);
+    log_info("request.refused", "status=%d reason=\"%s\"", http_status, e->text);
+    buf_fini(&body);
+    buf_fini(&out);
+    shutdown(c->fd, SHUT_WR);
+    c->phase = CONN_REFUSED;
+    set_timer(c, LIMIT_LINGER_SECONDS * SECOND_US);
+}
+
+static void refuse_framing(struct conn *c)
+{
+    struct err e;
+    enum status code = c->guard.http_status == 413 ? STATUS_TOO_LARGE : STATUS_INVALID;
+    if (c->guard.http_status == 413)
+        err_set(&e, code, "%s: at most %u bytes", c->guard.why, LIMIT_BODY_BYTES);
+    else if (c->guard.http_status == 431)
+        err_set(&e, code, "%s: at most %u bytes", c->guard.why, LIMIT_HEADER_BYTES);
+    else
+        err_set(&e, code, "%s", c->guard.why);
+    refuse(c, c->guard.http_status, &e);
+}
+
+/* Shows the guard the last n bytes of the input. */
+static void scan(struct conn *c, struct evbuffer *input, size_t n)
+{
+    struct evbuffer_ptr at;
+    size_t left = n;
+    evbuffer_ptr_set(input, &at, evbuffer_get_length(input) - n, EVBUFFER_PTR_SET);
+    while (left > 0 && !c->guard.done && c->guard.http_status == 0) {
+        struct evbuffer_iovec piece;
+        if (evbuffer_peek(input, (ev_ssize_t)left, &at, &piece, 1) < 1)
+            break;
+        size_t len = piece.iov_len < left ? piece.iov_len : left;
+        size_t took = guard_feed(&c->guard, piece.iov_base, len);
+        left -= took;
+        if (took == 0 || evbuffer_ptr_set(input, &at, took, EVBUFFER_PTR_ADD) != 0)
+            break;
+    }
+    if (c->guard.http_status != 0) {
+        refuse_framing(c);
+        evbuffer_drain(input, evbuffer_get_length(input));
+    } else if (c->guard.done) {
+        c->phase = CONN_BUSY;
+        event_del(&c->timer);
+        c->ahead = left;
+        if (left > 0)
+            timeline_stamp(&c->next, TIMELINE_RECEIVED);
+    }
+}
+
+/* The request must be whole in LIMIT_REQUEST_SECONDS, with progress every LIMIT_IDLE_SECONDS. */
+static int64_t reading_left_us(const struct conn *c)
+{
+    int64_t whole = c->timeline.at_us[TIMELINE_RECEIVED] + LIMIT_REQUEST_SECONDS * SECOND_US;
+    int64_t progress = c->progress_us + LIMIT_IDLE_SECONDS * SECOND_US;
+    return (whole < progress ? whole : progress) - clock_now_us();
+}
+
+static void first_byte(struct conn *c)
+{
+    timeline_stamp(&c->timeline, TIMELINE_RECEIVED);
+    c->phase = CONN_READING;
+    set_timer(c, reading_left_us(c));
+}
+
+/* More of what a client sends before its answer has come (pipelining). */
+static void run_ahead(struct conn *c, size_t n)
+{
+    timeline_stamp(&c->next, TIMELINE_RECEIVED);
+    c->ahead += n;
+    if (c->ahead > LIMIT_PIPELINED_BYTES)
+        conn_shut(c);
+}
+
+/* Called by libevent when bytes have come in, before evhttp looks at them. */
+static void on_input(struct evbuffer *input, const struct evbuffer_cb_info *info, void *arg)
+{
+    struct conn *c = arg;
+    if (info->n_added == 0)
+        return;
+    if (c->phase == CONN_REFUSED) {
+        evbuffer_drain(input, evbuffer_get_length(input));
+        return;
+    }
+    if (c->phase == CONN_BUSY) {
+        run_ahead(c, info->n_added);
+        return;
+    }
+    c->progress_us = clock_now_us();
+    if (c->phase == CONN_IDLE)
+        first_byte(c);
+    scan(c, input, info->n_added);
+}
+
+static void pause_listener(struct conn_set *set)
+{
+    if (!set->listener)
+        return;
+    if (set->count >= set->max + OVERFLOW_CONNECTIONS)
+        evconnlistener_disable(set->listener);
+    else
+        evconnlistener_enable(set->listener);
+}
+
+/* evhttp is about to free the connection: the client left, it was shut, or the server ends. */
+static void on_close(struct evhttp_connection *evcon, void *arg)
+{
+    struct conn *c = arg;
+    struct conn_set *set = c->set;
+    (void)evcon;
+    evbuffer_remove_cb(bufferevent_get_input(c->bev), on_input, c);
+    event_del(&c->timer);
+    if ((size_t)c->fd < set->n_fds)
+        set->by_fd[c->fd] = NULL;
+    set->count--;
+    pause_listener(set);
+    if (c->exchange)
+        set->gone(c->exchange);
+    mem_free(c);
+}
+
+static bool remember(struct conn_set *set, struct conn *c)
+{
+    size_t need = (size_t)c->fd + 1;
+    if (need > set->n_fds) {
+        struct conn **by_fd = mem_resize(set->by_fd, 2 * need * sizeof *by_fd);
+        if (!by_fd)
+            return false;
+        memset(by_fd + set->n_fds, 0, (2 * need - set->n_fds) * sizeof *by_fd);
+        set->by_fd = by_fd;
+        set->n_fds = 2 * need;
+    }
+    set->by_fd[c->fd] = c;
+    return true;
+}
+
+/* Runs once evhttp has made its connection around the bufferevent. evhttp 2.1 hands out that
+ * connection only with a first whole request; but it is the argument of the callbacks it has set,
+ * and with it the end of connections that never get so far is seen too. */
+static void attach(struct conn *c)
+{
+    void *evcon;
+    int on = 1;
+    bufferevent_getcb(c->bev, NULL, NULL, NULL, &evcon);
+    REQUIRE(evcon != NULL);
+    evhttp_connection_set_closecb(evcon, on_close, c);
+    c->fd = bufferevent_getfd(c->bev);
+    setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    c->phase = CONN_IDLE;
+    set_timer(c, LIMIT_REQUEST_SECONDS * SECOND_US);
+    if (!remember(c->set, c)) {
+        conn_shut(c);
+    } else if (c->set->count > c->set->max) {
+        struct err e;
+        err_set(&e, STATUS_UNAVAILABLE, "too many connections (%u): try again", c->set->max);
+        refuse(c, 503, &e);
+    }
+}
+
+static void reading_timer(struct conn *c)
+{
+    int64_t left = reading_left_us(c);
+    if (left > 0) {
+        set_timer(c, left);
+        return;
+    }
+    struct err e;
+    err_set(&e, STATUS_TIMEOUT,
+            "the request did not arrive in time: it must be whole after %d seconds, without a "
+            "pause of %d",
+            LIMIT_REQUEST_SECONDS, LIMIT_IDLE_SECONDS);
+    refuse(c, 408, &e);
+}
+
+static void on_timer(evutil_socket_t fd, short what, void *arg)
+{
+    struct conn *c = arg;
+    (void)fd;
+    (void)what;
+    switch (c->phase) {
+    case CONN_NEW:
+        attach(c);
+        break;
+    case CONN_READING:
+        reading_timer(c);
+        break;
+    case CONN_IDLE:
+    case CONN_REFUSED:
+        conn_shut(c);
+        break;
+    case CONN_BUSY:
+        break;
+    }
+}
+
+struct bufferevent *conn_new(struct event_base *base, void *arg)
+{
+    static const struct timeval stalled = {.tv_sec = LIMIT_WRITE_SECONDS};
+    struct conn_set *set = arg;
+    struct conn *c = mem_zalloc(sizeof *c);
+    struct bufferevent *bev = c ? bufferevent_socket_new(base, -1, BEV_OPT_CLOSE_ON_FREE) : NULL;
+    /* evhttp would make a bufferevent of its own, past the guard */
+    REQUIRE(bev != NULL);
+    bufferevent_set_timeouts(bev, NULL, &stalled);
+    evbuffer_add_cb(bufferevent_get_input(bev), on_input, c);
+    c->set = set;
+    c->bev = bev;
+    c->fd = -1;
+    guard_reset(&c->guard);
+    event_assign(&c->timer, base, -1, 0, on_timer, c);
+    event_active(&c->timer, EV_TIMEOUT, 0);
+    set->count++;
+    pause_listener(set);
+    return bev;
+}
+
+void conn_set_fini(struct conn_set *set)
+{
+    mem_free(set->by_fd);
+    set->by_fd = NULL;
+}
+
+struct conn *conn_find(struct conn_set *set, struct evhttp_connection *evcon)
+{
+    int fd = bufferevent_getfd(evhttp_connection_get_bufferevent(evcon));
+    REQUIRE(fd >= 0 && (size_t)fd < set->n_fds && set->by_fd[fd] != NULL);
+    return set->by_fd[fd];
+}
+
+void conn_begin(struct conn *c, void *exchange)
+{
+    bufferevent_data_cb write_cb;
+    bufferevent_event_cb event_cb;
+    void *evcon;
+    REQUIRE(c->phase == CONN_BUSY && c->exchange == NULL);
+    c->exchange = exchange;
+    /* evhttp reads nothing while a request is worked on, and so would not see the client leave.
+     * Read, but without its read callback, which takes bytes in this state for a reason to exit. */
+    bufferevent_getcb(c->bev, NULL, &write_cb, &event_cb, &evcon);
+    bufferevent_setcb(c->bev, NULL, write_cb, event_cb, evcon);
+    bufferevent_enable(c->bev, EV_READ);
+}
+
+void conn_finish(struct conn *c)
+{
+    c->exchange = NULL;
+    guard_reset(&c->guard);
+    c->timeline = c->next;
+    c->next = (struct timeline){0};
+    c->phase = CONN_IDLE;
+    set_timer(c, LIMIT_KEEPALIVE_SECONDS * SECOND_US);
+    if (c->ahead > 0) {
+        size_t n = c->ahead;
+        c->ahead = 0;
+        c->progress_us = clock_now_us();
+        first_byte(c);
+        scan(c, bufferevent_get_input(c->bev), n);
+    }
+}

@@ -1,0 +1,66 @@
+/* Connections: what stands between a socket and evhttp's parser.
+ *
+ * evhttp makes a connection around the bufferevent that conn_new gives it. The guard reads every
+ * byte that arrives before evhttp does, one timer per connection holds the deadlines (evhttp's own
+ * restarts with each byte), and what the guard or a deadline refuses is answered here:
+ *
+ *     NEW ─► IDLE ─first byte─► READING ─whole request─► BUSY ─answered─► IDLE ...
+ *              └──────────────────┴─────► REFUSED ─► (client closes, or LIMIT_LINGER_SECONDS)
+ *
+ * A connection is freed by evhttp alone; we end it by shutting its socket down. I/O thread only.
+ */
+#ifndef FIRSTLIGHT_SERVE_CONN_H
+#define FIRSTLIGHT_SERVE_CONN_H
+
+#include "base/err.h"
+#include "base/timeline.h"
+#include "serve/guard.h"
+
+#include <event2/event.h>
+#include <event2/event_struct.h>
+#include <event2/http.h>
+#include <event2/listener.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct conn;
+
+/* All connections of a listener. */
+struct conn_set {
+    struct event_base *base;
+    struct evconnlistener *listener; /* paused when far too many have come; NULL at the end */
+    uint32_t max;                    /* more than these are answered 503 */
+    uint32_t count;
+    struct conn **by_fd; /* n_fds entries, NULL where there is none */
+    size_t n_fds;
+    void (*gone)(void *exchange); /* the client left, or was shut out, before the answer's end */
+};
+
+struct conn {
+    struct conn_set *set;
+    struct bufferevent *bev; /* evhttp's; outlives the conn */
+    int fd;
+    enum { CONN_NEW, CONN_IDLE, CONN_READING, CONN_BUSY, CONN_REFUSED } phase;
+    struct event timer;
+    struct guard guard;
+    struct timeline timeline; /* received: the first byte of the current request */
+    struct timeline next;     /* of one that came before the current was answered */
+    size_t ahead;             /* bytes of that, not yet seen by the guard */
+    int64_t progress_us;      /* when bytes came last */
+    void *exchange;           /* the http_exchange under way, NULL when none */
+};
+
+/* For evhttp_set_bevcb, arg the conn_set. */
+struct bufferevent *conn_new(struct event_base *base, void *arg);
+void conn_set_fini(struct conn_set *set);
+
+/* The connection of a request that evhttp has just delivered. */
+struct conn *conn_find(struct conn_set *set, struct evhttp_connection *evcon);
+/* The request is being worked on: notices from now on when the client leaves. */
+void conn_begin(struct conn *c, void *exchange);
+/* The answer has been written. */
+void conn_finish(struct conn *c);
+/* Closes the connection, after what was written before. */
+void conn_shut(struct conn *c);
+
+#endif

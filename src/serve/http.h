@@ -1,0 +1,75 @@
+/* HTTP/1.1 for whoever answers requests: one exchange is one request and its answer.
+ *
+ * This file and conn.c know the protocol and evhttp and no feature; handlers know features and no
+ * protocol. An exchange ends exactly once, with `ended`: after the answer's last byte was written,
+ * or when the client left. I/O thread only.
+ *
+ *     handler(x) ─► http_reply | http_fail
+ *                └► http_stream_start ─► http_stream_write* ─► http_stream_end      then x->ended
+ */
+#ifndef FIRSTLIGHT_SERVE_HTTP_H
+#define FIRSTLIGHT_SERVE_HTTP_H
+
+#include "base/err.h"
+#include "base/timeline.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct event_base;
+struct evbuffer;
+struct http;
+
+struct http_exchange {
+    /* the request; valid until the end */
+    const char *method; /* "GET" */
+    const char *path;   /* without the query */
+    const char *request_id;
+    const struct timeline *timeline; /* received */
+    /* the answer */
+    int status; /* 0 until answered */
+    /* the handler's */
+    void *user;
+    void (*drained)(struct http_exchange *x); /* all that was written has gone out; may be NULL */
+    void (*ended)(struct http_exchange *x, bool gone); /* may be NULL; x is freed after it */
+};
+
+typedef void http_handler(void *arg, struct http_exchange *x);
+
+struct http_options {
+    const char *host;
+    int port; /* 0: any free one */
+    uint32_t max_connections;
+};
+
+/* Binds and listens. STATUS_UNAVAILABLE names an address that is taken. */
+enum status http_open(struct http **out, struct event_base *base, const struct http_options *o,
+                      http_handler *handler, void *arg, struct err *err);
+/* Ends all exchanges (gone) and connections. */
+void http_close(struct http *h);
+const char *http_url(const struct http *h);
+uint32_t http_connections(const struct http *h);
+/* From now on every answer closes its connection. */
+void http_drain(struct http *h);
+
+const char *http_header(const struct http_exchange *x, const char *name); /* NULL: absent */
+/* Decodes what follows `prefix` in the path; false when it does not begin so, or does not fit. */
+bool http_path_rest(const struct http_exchange *x, const char *prefix, char *out, size_t out_size);
+/* The body, now the caller's (evbuffer_free). NULL: memory. */
+struct evbuffer *http_take_body(struct http_exchange *x);
+
+/* For the answer to come; names and values without line ends. */
+void http_add_header(struct http_exchange *x, const char *name, const char *value);
+void http_reply(struct http_exchange *x, int status, const char *content_type, const char *body,
+                size_t len);
+/* The error as the API has it, with Retry-After where a later try may work. code may be NULL. */
+void http_fail(struct http_exchange *x, const struct err *err, const char *code);
+
+void http_stream_start(struct http_exchange *x, const char *content_type);
+void http_stream_write(struct http_exchange *x, const char *bytes, size_t len);
+/* With `cut` the connection is closed too: the stream ended with an error. */
+void http_stream_end(struct http_exchange *x, bool cut);
+size_t http_stream_waiting(const struct http_exchange *x); /* bytes not yet taken by the client */
+
+#endif
