@@ -1,0 +1,58 @@
+/* What the parts of the server share. I/O thread only, but for what the loader thread fills before
+ * it wakes the I/O thread, and `loader` and `model_name`, which never change from then on. */
+#ifndef FIRSTLIGHT_SERVE_INTERNAL_H
+#define FIRSTLIGHT_SERVE_INTERNAL_H
+
+#include "base/wake.h"
+#include "serve/http.h"
+#include "serve/keys.h"
+#include "serve/openai.h"
+#include "serve/server.h"
+#include "serve/text_worker.h"
+
+#include <event2/event.h>
+#include <pthread.h>
+
+enum server_state { SERVER_LOADING, SERVER_READY, SERVER_DRAINING };
+
+struct server {
+    struct server_options options;
+    enum server_state state;
+    int64_t start_us;
+    int64_t start_unix_s;
+    struct event_base *base;
+    struct http *http;
+    struct keys *keys;
+    struct text_worker *text;
+    struct call *calls; /* all calls under way, from call_begin to their log line */
+
+    /* filled by the loader thread */
+    pthread_t load_thread;
+    struct wake loaded;
+    enum status load_status;
+    struct err load_err;
+    struct loader loader;
+    struct engine *engine;
+
+    struct engine_info info;
+    const char *model_name;
+    struct event *loaded_event, *engine_event, *sigterm_event, *sigint_event, *deadline_event;
+    bool loading;   /* the loader thread has not been joined */
+    bool cancelled; /* the time to drain was up once */
+};
+
+/* A call has ended: while draining, the last one ends the server. */
+void server_call_ended(struct server *s);
+
+/* routes.c: the http_handler, arg the server. */
+void routes_dispatch(void *server, struct http_exchange *x);
+
+/* call.c: a completion, from its body to its log line. */
+struct call;
+void call_begin(struct server *s, struct http_exchange *x, enum openai_kind kind);
+void call_news(struct call *c); /* the engine has news of it */
+void call_prepare(void *call);  /* text worker: parse and tokenize */
+void call_prepared(void *call); /* I/O thread, after that */
+void call_cancel_all(struct server *s);
+
+#endif

@@ -1,0 +1,21 @@
+/* API keys: from a file (one a line, # comments) or the environment variable FIRSTLIGHT_API_KEY. */
+#ifndef FIRSTLIGHT_SERVE_KEYS_H
+#define FIRSTLIGHT_SERVE_KEYS_H
+
+#include "base/err.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct keys;
+
+/* path may be NULL: the environment alone. *out is NULL when there are no keys: everyone may ask.
+ */
+enum status keys_load(struct keys **out, const char *path, struct err *err);
+void keys_free(struct keys *k);
+
+/* Is the value of an Authorization header ("Bearer KEY"; NULL: none came) one of the keys? Takes
+ * the same time wherever a wrong key differs. STATUS_UNAUTHENTICATED says what to send. */
+enum status keys_check(const struct keys *k, const char *authorization, struct err *err);
+
+#endif

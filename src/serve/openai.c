@@ -1,0 +1,413 @@
+#include "serve/openai.h"
+
+#include "base/buf.h"
+#include "base/mem.h"
+#include "serve/json.h"
+#include "text/chat.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Parameters that the API knows and this server does not implement */
+
+enum kinds { CHAT = 1, COMPLETION = 2, BOTH = 3 };
+
+/* A parameter and the values that ask for nothing beyond what is done anyway (JSON texts; null
+ * always is one). */
+struct unsupported {
+    const char *name;
+    enum kinds kinds;
+    const char *harmless[3];
+};
+
+static const struct unsupported unsupported[] = {
+    {"n", BOTH, {"1"}},
+    {"best_of", BOTH, {"1"}},
+    {"logprobs", BOTH, {"false"}},
+    {"top_logprobs", CHAT, {"0"}},
+    {"echo", COMPLETION, {"false"}},
+    {"suffix", COMPLETION, {"\"\""}},
+    {"tools", CHAT, {"[]"}},
+    {"tool_choice", CHAT, {"\"none\"", "\"auto\""}},
+    {"functions", CHAT, {"[]"}},
+    {"function_call", CHAT, {"\"none\"", "\"auto\""}},
+    {"response_format", CHAT, {"{\"type\":\"text\"}"}},
+    {"modalities", CHAT, {"[\"text\"]", "[]"}},
+    {"audio", CHAT, {NULL}},
+    {"prediction", CHAT, {NULL}},
+    {"web_search_options", CHAT, {NULL}},
+    {"reasoning_effort", CHAT, {"\"none\""}},
+    {"verbosity", CHAT, {"\"medium\""}},
+    {"service_tier", BOTH, {"\"auto\"", "\"default\""}},
+    {"store", CHAT, {"false"}},
+};
+
+static bool is_harmless(const struct unsupported *u, const json_t *v)
+{
+    for (size_t i = 0; i < sizeof u->harmless / sizeof *u->harmless && u->harmless[i]; i++) {
+        json_t *ok = json_loads(u->harmless[i], JSON_DECODE_ANY, NULL);
+        bool same = ok && json_equal(v, ok);
+        json_decref(ok);
+        if (same)
+            return true;
+    }
+    return false;
+}
+
+static enum status check_unsupported(const struct openai_request *q, struct err *err)
+{
+    enum kinds kind = q->kind == OPENAI_CHAT ? CHAT : COMPLETION;
+    for (size_t i = 0; i < sizeof unsupported / sizeof *unsupported; i++) {
+        const struct unsupported *u = &unsupported[i];
+        const json_t *v = u->kinds & kind ? json_object_get(q->json, u->name) : NULL;
+        if (!v || json_is_null(v) || is_harmless(u, v))
+            continue;
+        char found[64];
+        return err_param(err, STATUS_INVALID, u->name,
+                         "%s: not implemented by this server (leave it out%s%s; found %s)", u->name,
+                         u->harmless[0] ? ", or give " : "", u->harmless[0] ? u->harmless[0] : "",
+                         json_found(v, found, sizeof found));
+    }
+    return STATUS_OK;
+}
+
+/* Messages */
+
+static bool role_known(const char *role)
+{
+    static const char *const roles[] = {"system", "developer", "user", "assistant"};
+    for (size_t i = 0; role && i < sizeof roles / sizeof *roles; i++)
+        if (strcmp(role, roles[i]) == 0)
+            return true;
+    return false;
+}
+
+/* Appends one part of a content array. */
+static enum status add_part(struct buf *text, const json_t *part, size_t message, size_t at,
+                            struct err *err)
+{
+    const char *type = json_string_value(json_object_get(part, "type"));
+    const json_t *value = json_object_get(part, "text");
+    char name[64];
+    snprintf(name, sizeof name, "messages[%zu].content[%zu]", message, at);
+    if (!type || strcmp(type, "text") != 0)
+        return err_param(err, STATUS_INVALID, name,
+                         "%s: only parts of type \"text\" are implemented, found \"%.40s\"", name,
+                         type ? type : "(none)");
+    if (!json_is_string(value))
+        return err_param(err, STATUS_INVALID, name, "%s: needs \"text\", a string", name);
+    buf_append(text, json_string_value(value), json_string_length(value));
+    return STATUS_OK;
+}
+
+/* A new reference to the message's content as one string. */
+static enum status message_content(const json_t *message, size_t at, json_t **out, struct err *err)
+{
+    const json_t *content = json_object_get(message, "content");
+    if (json_is_string(content)) {
+        *out = json_incref((json_t *)content);
+        return STATUS_OK;
+    }
+    if (!json_is_array(content)) {
+        char found[64], name[48];
+        snprintf(name, sizeof name, "messages[%zu].content", at);
+        return err_param(err, STATUS_INVALID, name,
+                         "%s: must be a string or an array of text parts, found %s", name,
+                         json_found(content, found, sizeof found));
+    }
+    struct buf text = {0};
+    for (size_t i = 0; i < json_array_size(content); i++) {
+        enum status st = add_part(&text, json_array_get(content, i), at, i, err);
+        if (st) {
+            buf_fini(&text);
+            return st;
+        }
+    }
+    *out = text.failed ? NULL : json_stringn(buf_str(&text), text.len);
+    buf_fini(&text);
+    return *out ? STATUS_OK : err_set(err, STATUS_NO_MEMORY, "no memory for the messages");
+}
+
+static enum status add_message(struct openai_request *q, const json_t *message, size_t at,
+                               struct err *err)
+{
+    const json_t *role = json_object_get(message, "role");
+    if (!json_is_object(message) || !role_known(json_string_value(role))) {
+        char name[48], found[64];
+        snprintf(name, sizeof name, "messages[%zu].role", at);
+        const char *text = json_string_value(role);
+        return err_param(err, STATUS_INVALID, name,
+                         "%s: must be system, developer, user or assistant, found %.40s", name,
+                         text ? text : json_found(role, found, sizeof found));
+    }
+    const json_t *calls = json_object_get(message, "tool_calls");
+    if (json_array_size(calls) > 0)
+        return err_param(err, STATUS_INVALID, "messages.tool_calls",
+                         "messages[%zu].tool_calls: not implemented by this server", at);
+    json_t *content;
+    enum status st = message_content(message, at, &content, err);
+    if (st)
+        return st;
+    /* what the API now calls developer, templates know as system */
+    bool developer = strcmp(json_string_value(role), "developer") == 0;
+    json_t *clean = json_pack("{s:s, s:o}", "role", developer ? "system" : json_string_value(role),
+                              "content", content);
+    if (!clean || json_array_append_new(q->messages, clean))
+        return err_set(err, STATUS_NO_MEMORY, "no memory for the messages");
+    return STATUS_OK;
+}
+
+static enum status read_messages(struct openai_request *q, struct err *err)
+{
+    const json_t *messages = json_object_get(q->json, "messages");
+    size_t n = json_array_size(messages);
+    char found[64];
+    if (!json_is_array(messages) || n == 0 || n > LIMIT_MESSAGES)
+        return err_param(err, STATUS_INVALID, "messages",
+                         "messages: must be an array of 1 to %d messages, found %s", LIMIT_MESSAGES,
+                         json_found(messages, found, sizeof found));
+    q->messages = json_array();
+    if (!q->messages)
+        return err_set(err, STATUS_NO_MEMORY, "no memory for the messages");
+    for (size_t i = 0; i < n; i++) {
+        enum status st = add_message(q, json_array_get(messages, i), i, err);
+        if (st)
+            return st;
+    }
+    return STATUS_OK;
+}
+
+/* The prompt of a completion: a string, [a string], or ids */
+
+static enum status read_ids(struct openai_request *q, const json_t *ids, struct err *err)
+{
+    for (size_t i = 0; i < json_array_size(ids); i++) {
+        int64_t id;
+        char name[40];
+        snprintf(name, sizeof name, "prompt[%zu]", i);
+        enum status st = json_whole(json_array_get(ids, i), name, 0, INT32_MAX, &id, err);
+        if (st)
+            return st;
+        if (!tokens_push(&q->ids, (int32_t)id))
+            return err_set(err, STATUS_NO_MEMORY, "no memory for the prompt");
+    }
+    return STATUS_OK;
+}
+
+static enum status read_prompt(struct openai_request *q, struct err *err)
+{
+    const json_t *prompt = json_object_get(q->json, "prompt");
+    if (json_array_size(prompt) == 1 && json_is_string(json_array_get(prompt, 0)))
+        prompt = json_array_get(prompt, 0);
+    if (json_is_string(prompt)) {
+        q->prompt = json_string_value(prompt);
+        q->prompt_len = json_string_length(prompt);
+        return STATUS_OK;
+    }
+    if (json_array_size(prompt) > 0 && json_is_number(json_array_get(prompt, 0)))
+        return read_ids(q, prompt, err);
+    char found[64];
+    return err_param(err, STATUS_INVALID, "prompt",
+                     "prompt: must be a string, an array of one string, or an array of token ids; "
+                     "several prompts in one request are not implemented; found %s",
+                     json_found(prompt, found, sizeof found));
+}
+
+/* Sampling and the end of the answer */
+
+static enum status read_sampling(struct openai_request *q, struct err *err)
+{
+    struct sampling *s = &q->params.sampling;
+    const json_t *o = q->json;
+    int64_t top_k = 0, seed = 0;
+    enum status st;
+    if ((st = json_field_real(o, "temperature", false, 0, 2, &s->temperature, err)) ||
+        (st = json_field_real(o, "top_p", true, 0, 1, &s->top_p, err)) ||
+        (st = json_field_real(o, "min_p", false, 0, 1, &s->min_p, err)) ||
+        (st = json_field_real(o, "repetition_penalty", true, 0, 2, &s->repetition_penalty, err)) ||
+        (st = json_field_real(o, "presence_penalty", false, -2, 2, &s->presence_penalty, err)) ||
+        (st = json_field_real(o, "frequency_penalty", false, -2, 2, &s->frequency_penalty, err)) ||
+        (st = json_field_int(o, "top_k", -1, LIMIT_TOP_K, &top_k, err)) ||
+        (st = json_field_int(o, "seed", INT64_MIN, INT64_MAX, &seed, err)))
+        return st;
+    s->top_k = top_k > 0 ? (uint32_t)top_k : 0; /* -1 is vLLM's way to say off */
+    const json_t *given = json_object_get(o, "seed");
+    s->has_seed = given && !json_is_null(given);
+    s->seed = (uint64_t)seed;
+    return STATUS_OK;
+}
+
+static enum status read_bias_entry(struct logit_bias *b, const char *key, const json_t *value,
+                                   struct err *err)
+{
+    char *end;
+    errno = 0;
+    long id = strtol(key, &end, 10);
+    if (*key < '0' || *key > '9' || *end != '\0' || errno || id > INT32_MAX)
+        return err_param(err, STATUS_INVALID, "logit_bias",
+                         "logit_bias: its names must be token ids, found \"%.40s\"", key);
+    char name[40];
+    snprintf(name, sizeof name, "logit_bias[%ld]", id);
+    double bias;
+    enum status st = json_number(value, name, false, -100, 100, &bias, err);
+    if (st == STATUS_OK)
+        *b = (struct logit_bias){.token = (int32_t)id, .bias = (float)bias};
+    return st;
+}
+
+static enum status read_bias(struct openai_request *q, struct err *err)
+{
+    struct sampling *s = &q->params.sampling;
+    json_t *bias = json_object_get(q->json, "logit_bias");
+    size_t n = json_object_size(bias);
+    char found[64];
+    if (!bias || json_is_null(bias))
+        return STATUS_OK;
+    if (!json_is_object(bias) || n > LIMIT_LOGIT_BIAS)
+        return err_param(err, STATUS_INVALID, "logit_bias",
+                         "logit_bias: must be an object of at most %d token ids, found %s",
+                         LIMIT_LOGIT_BIAS, json_found(bias, found, sizeof found));
+    if (n == 0)
+        return STATUS_OK;
+    s->bias = mem_array(n, sizeof *s->bias);
+    if (!s->bias)
+        return err_set(err, STATUS_NO_MEMORY, "no memory for logit_bias");
+    const char *key;
+    json_t *value;
+    json_object_foreach(bias, key, value)
+    {
+        enum status st = read_bias_entry(&s->bias[s->n_bias], key, value, err);
+        if (st)
+            return st;
+        s->n_bias++;
+    }
+    return STATUS_OK;
+}
+
+static enum status add_stop(struct request_params *p, const json_t *v, struct err *err)
+{
+    size_t len = json_string_length(v);
+    char found[64];
+    if (!json_is_string(v) || len == 0 || len > LIMIT_STOP_BYTES)
+        return err_param(err, STATUS_INVALID, "stop",
+                         "stop: each must be a string of 1 to %d bytes, found %s of %zu",
+                         LIMIT_STOP_BYTES, json_found(v, found, sizeof found), len);
+    p->stop[p->n_stop] = mem_strndup(json_string_value(v), len);
+    if (!p->stop[p->n_stop])
+        return err_set(err, STATUS_NO_MEMORY, "no memory for stop");
+    p->n_stop++;
+    return STATUS_OK;
+}
+
+static enum status read_stop(struct openai_request *q, struct err *err)
+{
+    const json_t *stop = json_object_get(q->json, "stop");
+    char found[64];
+    if (!stop || json_is_null(stop))
+        return STATUS_OK;
+    if (json_is_string(stop))
+        return add_stop(&q->params, stop, err);
+    if (!json_is_array(stop) || json_array_size(stop) > LIMIT_STOP_STRINGS)
+        return err_param(err, STATUS_INVALID, "stop",
+                         "stop: must be a string or an array of at most %d, found %s",
+                         LIMIT_STOP_STRINGS, json_found(stop, found, sizeof found));
+    for (size_t i = 0; i < json_array_size(stop); i++) {
+        enum status st = add_stop(&q->params, json_array_get(stop, i), err);
+        if (st)
+            return st;
+    }
+    return STATUS_OK;
+}
+
+/* The newer name wins. */
+static enum status read_max_tokens(struct openai_request *q, struct err *err)
+{
+    int64_t n = LIMIT_DEFAULT_MAX_TOKENS;
+    enum status st = json_field_int(q->json, "max_tokens", 1, INT32_MAX, &n, err);
+    if (st == STATUS_OK)
+        st = json_field_int(q->json, "max_completion_tokens", 1, INT32_MAX, &n, err);
+    q->params.max_tokens = (uint32_t)n;
+    return st;
+}
+
+static enum status read_stream(struct openai_request *q, struct err *err)
+{
+    const json_t *options = json_object_get(q->json, "stream_options");
+    enum status st = json_field_bool(q->json, "stream", &q->stream, err);
+    if (st || !options || json_is_null(options))
+        return st;
+    if (!json_is_object(options))
+        return err_param(err, STATUS_INVALID, "stream_options",
+                         "stream_options: must be an object");
+    if (!q->stream)
+        return err_param(err, STATUS_INVALID, "stream_options",
+                         "stream_options: only allowed when stream is true");
+    return json_field_bool(options, "include_usage", &q->include_usage, err);
+}
+
+static enum status read_all(struct openai_request *q, struct err *err)
+{
+    enum status st;
+    if ((st = check_unsupported(q, err)) ||
+        (st = json_field_text(q->json, "model", &q->model, err)) ||
+        (st = q->kind == OPENAI_CHAT ? read_messages(q, err) : read_prompt(q, err)) ||
+        (st = read_sampling(q, err)) || (st = read_bias(q, err)) || (st = read_stop(q, err)) ||
+        (st = read_max_tokens(q, err)) || (st = read_stream(q, err)) ||
+        (st = json_field_bool(q->json, "ignore_eos", &q->params.ignore_eos, err)))
+        return st;
+    return STATUS_OK;
+}
+
+enum status openai_parse(struct openai_request *out, enum openai_kind kind, const char *body,
+                         size_t len, struct err *err)
+{
+    *out = (struct openai_request){.kind = kind, .params.sampling = sampling_default};
+    enum status st = json_parse(body, len, &out->json, err);
+    return st ? st : read_all(out, err);
+}
+
+static enum status check_ids(const struct tokens *ids, uint32_t n_vocab, struct err *err)
+{
+    for (size_t i = 0; i < ids->count; i++)
+        if ((uint32_t)ids->ids[i] >= n_vocab)
+            return err_param(err, STATUS_INVALID, "prompt",
+                             "prompt[%zu]: token ids must be below %u, found %d", i, n_vocab,
+                             ids->ids[i]);
+    return STATUS_OK;
+}
+
+static enum status encode(struct openai_request *q, const struct loader *loader, struct err *err)
+{
+    const struct tokenizer *t = loader->tokenizer;
+    if (q->kind == OPENAI_CHAT)
+        return chat_tokens(loader->chat_template, t, q->messages, NULL, true, &q->ids, err);
+    if (!q->prompt)
+        return check_ids(&q->ids, tokenizer_vocab_size(t), err);
+    return tokenizer_encode(t, q->prompt, q->prompt_len, NULL, TOKENIZE_SPECIAL | TOKENIZE_ADD,
+                            &q->ids, err);
+}
+
+enum status openai_tokenize(struct openai_request *q, const struct loader *loader, struct err *err)
+{
+    enum status st = encode(q, loader, err);
+    if (st)
+        return st;
+    if (q->ids.count == 0)
+        return err_param(err, STATUS_INVALID, q->kind == OPENAI_CHAT ? "messages" : "prompt",
+                         "the prompt is empty: it has no tokens");
+    q->params.prompt = q->ids.ids;
+    q->params.n_prompt = (uint32_t)q->ids.count;
+    q->ids = (struct tokens){0};
+    return STATUS_OK;
+}
+
+void openai_request_fini(struct openai_request *q)
+{
+    json_decref(q->messages);
+    json_decref(q->json);
+    tokens_fini(&q->ids);
+    request_params_fini(&q->params);
+    *q = (struct openai_request){0};
+}

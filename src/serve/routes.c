@@ -1,0 +1,211 @@
+/* Which path does what. */
+#include "serve/internal.h"
+
+#include "base/buf.h"
+#include "base/limits.h"
+#include "base/log.h"
+#include "serve/json.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+typedef void route_handler(struct server *s, struct http_exchange *x);
+
+static route_handler chat, completion, models, model, health, ready;
+
+struct route {
+    const char *path; /* a final '/' takes whatever follows it */
+    const char *method;
+    bool needs_key;
+    route_handler *handler;
+};
+
+static const struct route routes[] = {
+    {"/v1/chat/completions", "POST", true, chat},
+    {"/v1/completions", "POST", true, completion},
+    {"/v1/models", "GET", true, models},
+    {"/v1/models/", "GET", true, model},
+    {"/health", "GET", false, health},
+    {"/ready", "GET", false, ready},
+};
+
+/* Handlers */
+
+static void chat(struct server *s, struct http_exchange *x)
+{
+    call_begin(s, x, OPENAI_CHAT);
+}
+
+static void completion(struct server *s, struct http_exchange *x)
+{
+    call_begin(s, x, OPENAI_COMPLETION);
+}
+
+static void reply(struct http_exchange *x, int status, struct buf *body)
+{
+    http_reply(x, status, "application/json", buf_str(body), body->len);
+    buf_fini(body);
+}
+
+static void put_model(struct buf *out, const struct server *s)
+{
+    buf_puts(out, "{\"id\":");
+    json_put(out, s->model_name);
+    buf_printf(out,
+               ",\"object\":\"model\",\"created\":%" PRId64
+               ",\"owned_by\":\"firstlight\",\"max_model_len\":%u}",
+               s->start_unix_s, s->info.n_ctx);
+}
+
+static bool still_loading(const struct server *s, struct http_exchange *x)
+{
+    struct err e;
+    if (s->state != SERVER_LOADING)
+        return false;
+    err_set(&e, STATUS_UNAVAILABLE, "the model is still loading: try again soon");
+    http_fail(x, &e, NULL);
+    return true;
+}
+
+static void models(struct server *s, struct http_exchange *x)
+{
+    struct buf out = {0};
+    if (still_loading(s, x))
+        return;
+    buf_puts(&out, "{\"object\":\"list\",\"data\":[");
+    put_model(&out, s);
+    buf_puts(&out, "]}");
+    reply(x, 200, &out);
+}
+
+static void model(struct server *s, struct http_exchange *x)
+{
+    struct buf out = {0};
+    struct err e;
+    char name[256];
+    if (still_loading(s, x))
+        return;
+    if (!http_path_rest(x, "/v1/models/", name, sizeof name) || strcmp(name, s->model_name) != 0) {
+        err_param(&e, STATUS_NOT_FOUND, "model", "no such model: this server has \"%s\"",
+                  s->model_name);
+        http_fail(x, &e, "model_not_found");
+        return;
+    }
+    put_model(&out, s);
+    reply(x, 200, &out);
+}
+
+static const char *state_name(enum server_state state)
+{
+    static const char *const names[] = {"loading", "ok", "draining"};
+    return names[state];
+}
+
+static void health(struct server *s, struct http_exchange *x)
+{
+    struct buf out = {0};
+    struct engine_stats stats = {0};
+    if (s->state != SERVER_LOADING)
+        engine_stats(s->engine, &stats);
+    buf_printf(&out,
+               "{\"status\":\"%s\",\"running\":%u,\"waiting\":%u,\"kv_blocks_free\":%u,"
+               "\"kv_blocks_total\":%u,\"finished\":%" PRIu64 ",\"cancelled\":%" PRIu64
+               ",\"connections\":%u}",
+               state_name(s->state), stats.running, stats.waiting, stats.kv_blocks_free,
+               stats.kv_blocks_total, stats.finished, stats.cancelled, http_connections(s->http));
+    reply(x, 200, &out);
+}
+
+static void ready(struct server *s, struct http_exchange *x)
+{
+    struct buf out = {0};
+    bool is = s->state == SERVER_READY;
+    buf_printf(&out, "{\"ready\":%s,\"status\":\"%s\"}", is ? "true" : "false",
+               state_name(s->state));
+    if (!is)
+        http_add_header(x, "Retry-After", "1");
+    reply(x, is ? 200 : 503, &out);
+}
+
+/* Dispatch */
+
+static const struct route *find(const char *path)
+{
+    for (size_t i = 0; i < sizeof routes / sizeof *routes; i++) {
+        size_t n = strlen(routes[i].path);
+        bool prefix = routes[i].path[n - 1] == '/' && path[n - 1] != '\0' && path[n] != '\0';
+        if (strncmp(path, routes[i].path, n) == 0 && (path[n] == '\0' ? !prefix : prefix))
+            return &routes[i];
+    }
+    return NULL;
+}
+
+static const char *allowed(const struct route *r)
+{
+    return strcmp(r->method, "GET") == 0 ? "GET, HEAD, OPTIONS" : "POST, OPTIONS";
+}
+
+/* A browser asks before it sends from another origin's page. */
+static void preflight(const struct route *r, struct http_exchange *x)
+{
+    const char *headers = http_header(x, "Access-Control-Request-Headers");
+    http_add_header(x, "Access-Control-Allow-Methods", allowed(r));
+    http_add_header(x, "Access-Control-Allow-Headers",
+                    headers ? headers : "Authorization, Content-Type, X-Request-Id");
+    http_add_header(x, "Access-Control-Max-Age", "86400");
+    http_add_header(x, "Allow", allowed(r));
+    http_reply(x, 204, NULL, NULL, 0);
+}
+
+static bool method_fits(const struct route *r, const char *method)
+{
+    return strcmp(method, r->method) == 0 ||
+           (strcmp(method, "HEAD") == 0 && strcmp(r->method, "GET") == 0);
+}
+
+static void refuse_path(struct http_exchange *x)
+{
+    struct err e;
+    err_set(&e, STATUS_NOT_FOUND,
+            "no such path: %.200s; see /v1/chat/completions, "
+            "/v1/completions, /v1/models, /health, /ready",
+            x->path);
+    http_fail(x, &e, NULL);
+}
+
+static void refuse_method(const struct route *r, struct http_exchange *x)
+{
+    struct err e;
+    err_set(&e, STATUS_METHOD_NOT_ALLOWED, "%s does not take %s, only %s", r->path, x->method,
+            allowed(r));
+    http_add_header(x, "Allow", allowed(r));
+    http_fail(x, &e, NULL);
+}
+
+/* The log line of what is answered at once; calls write their own. */
+static void log_end(struct http_exchange *x, bool gone)
+{
+    char path[256];
+    bool probe = strcmp(x->path, "/health") == 0 || strcmp(x->path, "/ready") == 0;
+    log_event(probe ? LOG_DEBUG : LOG_INFO, "request.done",
+              "request_id=%s method=%s path=%s status=%d gone=%d", x->request_id, x->method,
+              log_quote(x->path, path, sizeof path), x->status, gone);
+}
+
+void routes_dispatch(void *server, struct http_exchange *x)
+{
+    struct server *s = server;
+    const struct route *r = find(x->path);
+    struct err e;
+    x->ended = log_end;
+    if (!r)
+        refuse_path(x);
+    else if (strcmp(x->method, "OPTIONS") == 0)
+        preflight(r, x);
+    else if (!method_fits(r, x->method))
+        refuse_method(r, x);
+    else if (r->needs_key && keys_check(s->keys, http_header(x, "Authorization"), &e))
+        http_fail(x, &e, "invalid_api_key");
+    else
+        r->handler(s, x);
+}

@@ -1,0 +1,271 @@
+#include "serve/server.h"
+
+#include "base/clock.h"
+#include "base/limits.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "serve/internal.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#define SPARE_DESCRIPTORS 192 /* connections told that there are too many, files, eventfds */
+#define ABANDON_SECONDS   2   /* how long a loader thread may outlive a signal */
+
+/* The loader thread */
+
+static void *load(void *arg)
+{
+    struct server *s = arg;
+    const struct server_options *o = &s->options;
+    s->load_status = o->load(o->arg, &s->loader, &s->load_err);
+    if (s->load_status == STATUS_OK)
+        s->load_status = engine_open(&s->engine, &s->loader, &o->engine, &s->load_err);
+    if (s->load_status == STATUS_OK)
+        s->load_status = engine_warm(s->engine, &s->load_err);
+    wake_signal(&s->loaded);
+    return NULL;
+}
+
+/* Threads started from here on leave signals to the I/O thread. */
+static enum status start_loading(struct server *s, struct err *err)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int e = pthread_create(&s->load_thread, NULL, load, s);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (e)
+        return err_set(err, STATUS_NO_MEMORY, "cannot start the loader thread: %s", strerror(e));
+    s->loading = true;
+    return STATUS_OK;
+}
+
+static void on_engine(evutil_socket_t fd, short what, void *arg)
+{
+    struct server *s = arg;
+    struct request *r;
+    (void)fd;
+    (void)what;
+    engine_events_clear(s->engine);
+    while ((r = engine_next_event(s->engine)))
+        call_news(request_user(r));
+}
+
+static void announce(struct server *s)
+{
+    struct server_ready ready = {
+        .url = http_url(s->http),
+        .model = s->model_name,
+        .engine = s->options.engine.kind ? s->options.engine.kind->name : "auto",
+        .info = &s->info,
+        .seconds = (double)(clock_now_us() - s->start_us) / 1e6,
+    };
+    char name[160];
+    log_info("server.ready", "url=%s model=%s seconds=%.3f n_ctx=%u slots=%u kv_blocks=%u",
+             ready.url, log_quote(ready.model, name, sizeof name), ready.seconds, s->info.n_ctx,
+             s->info.n_slots, s->info.n_kv_blocks);
+    s->options.ready(s->options.arg, &ready);
+}
+
+static void on_loaded(evutil_socket_t fd, short what, void *arg)
+{
+    struct server *s = arg;
+    (void)fd;
+    (void)what;
+    pthread_join(s->load_thread, NULL);
+    s->loading = false;
+    event_del(s->loaded_event);
+    if (s->load_status == STATUS_OK)
+        s->engine_event =
+            event_new(s->base, engine_event_fd(s->engine), EV_READ | EV_PERSIST, on_engine, s);
+    if (s->load_status == STATUS_OK && (!s->engine_event || event_add(s->engine_event, NULL)))
+        s->load_status = err_set(&s->load_err, STATUS_NO_MEMORY, "no memory for the server");
+    if (s->load_status != STATUS_OK) {
+        event_base_loopbreak(s->base);
+        return;
+    }
+    engine_info(s->engine, &s->info);
+    s->model_name = s->options.served_model_name ? s->options.served_model_name : s->loader.name;
+    s->state = SERVER_READY;
+    announce(s);
+}
+
+/* The end */
+
+static void set_deadline(struct server *s, uint32_t seconds)
+{
+    struct timeval tv = {.tv_sec = seconds};
+    event_add(s->deadline_event, &tv);
+}
+
+void server_call_ended(struct server *s)
+{
+    if (s->state == SERVER_DRAINING && !s->calls)
+        event_base_loopbreak(s->base);
+}
+
+/* First the running requests are cancelled and their streams told so; then there is no more time.
+ */
+static void on_deadline(evutil_socket_t fd, short what, void *arg)
+{
+    struct server *s = arg;
+    (void)fd;
+    (void)what;
+    if (!s->cancelled) {
+        s->cancelled = true;
+        call_cancel_all(s);
+        set_deadline(s, LIMIT_LINGER_SECONDS);
+        return;
+    }
+    event_base_loopbreak(s->base);
+}
+
+static void on_signal(evutil_socket_t signal_number, short what, void *arg)
+{
+    struct server *s = arg;
+    (void)what;
+    log_info("server.signal", "signal=%d state=%d", (int)signal_number, (int)s->state);
+    if (s->state != SERVER_READY) { /* nothing to drain, or told twice */
+        event_base_loopbreak(s->base);
+        return;
+    }
+    s->state = SERVER_DRAINING;
+    engine_drain(s->engine);
+    http_drain(s->http);
+    set_deadline(s, s->options.drain_seconds);
+    server_call_ended(s);
+}
+
+/* Start */
+
+/* Every connection is a descriptor; the soft limit is often 1024. */
+static void raise_descriptors(struct server *s)
+{
+    struct rlimit limit;
+    rlim_t need = (rlim_t)s->options.max_connections + SPARE_DESCRIPTORS;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= need)
+        return;
+    limit.rlim_cur = limit.rlim_max < need ? limit.rlim_max : need;
+    if (setrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur >= need)
+        return;
+    s->options.max_connections = limit.rlim_cur > 2 * SPARE_DESCRIPTORS
+                                     ? (uint32_t)limit.rlim_cur - SPARE_DESCRIPTORS
+                                     : SPARE_DESCRIPTORS;
+    log_warn("server.descriptors", "limit=%lu max_connections=%u", (unsigned long)limit.rlim_cur,
+             s->options.max_connections);
+}
+
+static void on_libevent_log(int severity, const char *message)
+{
+    char text[300];
+    if (severity >= EVENT_LOG_WARN)
+        log_warn("libevent", "message=%s", log_quote(message, text, sizeof text));
+}
+
+static enum status open_events(struct server *s, struct err *err)
+{
+    s->loaded_event = event_new(s->base, s->loaded.fd, EV_READ | EV_PERSIST, on_loaded, s);
+    s->sigterm_event = evsignal_new(s->base, SIGTERM, on_signal, s);
+    s->sigint_event = evsignal_new(s->base, SIGINT, on_signal, s);
+    s->deadline_event = evtimer_new(s->base, on_deadline, s);
+    if (!s->loaded_event || !s->sigterm_event || !s->sigint_event || !s->deadline_event ||
+        event_add(s->loaded_event, NULL) || event_add(s->sigterm_event, NULL) ||
+        event_add(s->sigint_event, NULL))
+        return err_set(err, STATUS_NO_MEMORY, "no memory for the event loop");
+    return STATUS_OK;
+}
+
+static enum status open_all(struct server *s, struct err *err)
+{
+    const struct server_options *o = &s->options;
+    enum status st;
+    s->base = event_base_new();
+    if (!s->base)
+        return err_set(err, STATUS_NO_MEMORY, "no event loop: %s", strerror(errno));
+    raise_descriptors(s);
+    struct http_options http = {
+        .host = o->host, .port = o->port, .max_connections = o->max_connections};
+    if ((st = keys_load(&s->keys, o->api_key_file, err)) || (st = wake_init(&s->loaded, err)) ||
+        (st = open_events(s, err)) ||
+        (st = http_open(&s->http, s->base, &http, routes_dispatch, s, err)) ||
+        (st = text_worker_open(&s->text, s->base, o->max_connections, call_prepare, call_prepared,
+                               err)))
+        return st;
+    return start_loading(s, err);
+}
+
+/* A signal may come while a large model loads; nobody waits for that to be done. */
+static bool loader_ended(struct server *s)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += ABANDON_SECONDS;
+    return !s->loading || pthread_timedjoin_np(s->load_thread, NULL, &until) == 0;
+}
+
+/* Cancels what still runs and waits for it; the engine needs one step at most. */
+static void finish_calls(struct server *s)
+{
+    struct request *r;
+    call_cancel_all(s);
+    while (s->calls) {
+        engine_wait(s->engine);
+        while ((r = engine_next_event(s->engine)))
+            call_news(request_user(r));
+    }
+}
+
+static void free_event(struct event *e)
+{
+    if (e)
+        event_free(e);
+}
+
+static void close_all(struct server *s)
+{
+    http_close(s->http);
+    text_worker_close(s->text);
+    if (s->engine)
+        finish_calls(s);
+    engine_close(s->engine);
+    loader_close(&s->loader);
+    free_event(s->loaded_event);
+    free_event(s->engine_event);
+    free_event(s->sigterm_event);
+    free_event(s->sigint_event);
+    free_event(s->deadline_event);
+    wake_fini(&s->loaded);
+    keys_free(s->keys);
+    if (s->base)
+        event_base_free(s->base);
+    mem_free(s);
+}
+
+enum status server_run(const struct server_options *options, struct err *err)
+{
+    struct server *s = mem_zalloc(sizeof *s);
+    if (!s)
+        return err_set(err, STATUS_NO_MEMORY, "no memory for the server");
+    s->options = *options;
+    s->start_us = clock_now_us();
+    s->start_unix_s = clock_unix_s();
+    s->loaded.fd = -1;
+    event_set_log_callback(on_libevent_log);
+    signal(SIGPIPE, SIG_IGN);
+    enum status st = open_all(s, err);
+    if (st == STATUS_OK)
+        event_base_dispatch(s->base);
+    if (!loader_ended(s))
+        return st; /* the process is about to end; the loader thread still uses what *s holds */
+    if (st == STATUS_OK && s->load_status != STATUS_OK) {
+        st = s->load_status;
+        *err = s->load_err;
+    }
+    log_info("server.end", NULL);
+    close_all(s);
+    return st;
+}

@@ -1,0 +1,47 @@
+/* The server: one model behind the OpenAI API, from binding the address to the last drained stream.
+ *
+ * server_run binds first, then loads and warms the model on a loader thread while /health answers
+ * and everything else says 503, then serves until SIGTERM or SIGINT:
+ *
+ *     LOADING ─► READY ─signal─► DRAINING (new requests get 503, running ones finish) ─► return
+ *        └──────── signal ────────────────────────────────────────────────────────────────┘
+ *
+ * The calling thread becomes the I/O thread. One server per process at a time (signals, libevent's
+ * log).
+ */
+#ifndef FIRSTLIGHT_SERVE_SERVER_H
+#define FIRSTLIGHT_SERVE_SERVER_H
+
+#include "base/err.h"
+#include "engine/engine.h"
+#include "model/loader.h"
+
+#include <stdint.h>
+
+struct server_ready {
+    const char *url;   /* "http://127.0.0.1:8080" */
+    const char *model; /* the name it is served under */
+    const char *engine;
+    const struct engine_info *info;
+    double seconds; /* since server_run was called */
+};
+
+struct server_options {
+    const char *host;
+    int port; /* 0: any free one */
+    uint32_t max_connections;
+    const char *api_key_file;      /* NULL: FIRSTLIGHT_API_KEY or no keys */
+    const char *served_model_name; /* NULL: the loader's name */
+    uint32_t drain_seconds;
+    struct engine_options engine;
+    /* Loads the model, on the loader thread. */
+    enum status (*load)(void *arg, struct loader *out, struct err *err);
+    /* Called once, on the I/O thread, when requests are taken. */
+    void (*ready)(void *arg, const struct server_ready *ready);
+    void *arg; /* of both */
+};
+
+/* Returns when a signal ended it (STATUS_OK) or when it could not start. */
+enum status server_run(const struct server_options *options, struct err *err);
+
+#endif

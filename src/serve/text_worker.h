@@ -1,0 +1,28 @@
+/* The text worker: one thread that parses and tokenizes what would hold up the I/O thread.
+ *
+ *     I/O thread ── ring of jobs ──► worker: work(job) ── ring of jobs ──► I/O thread: done(job)
+ *
+ * A job belongs to the worker from text_worker_submit until done(job); the I/O thread does not
+ * touch what work uses in between.
+ */
+#ifndef FIRSTLIGHT_SERVE_TEXT_WORKER_H
+#define FIRSTLIGHT_SERVE_TEXT_WORKER_H
+
+#include "base/err.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct event_base;
+struct text_worker;
+
+typedef void text_worker_fn(void *job);
+
+/* `capacity`: jobs under way at once. */
+enum status text_worker_open(struct text_worker **out, struct event_base *base, size_t capacity,
+                             text_worker_fn *work, text_worker_fn *done, struct err *err);
+/* Finishes what was submitted: done has been called for every job. */
+void text_worker_close(struct text_worker *w);
+bool text_worker_submit(struct text_worker *w, void *job); /* false: full */
+
+#endif
