@@ -3,12 +3,14 @@
 #include "cli/commands.h"
 #include "cli/inspect.h"
 #include "cli/logits.h"
+#include "cli/serve.h"
 #include "cli/tokenize.h"
 #include "cli/version.h"
 
 #include <string.h>
 
 static const struct command commands[] = {
+    {"serve", serve_main, "a model over HTTP with the OpenAI API"},
     {"inspect", inspect_main, "what is in a model file"},
     {"tokenize", tokenize_main, "text to token ids"},
     {"logits", logits_main, "token ids to the logits of every position"},

@@ -1,0 +1,124 @@
+#include "cli/serve.h"
+
+#include "base/limits.h"
+#include "base/log.h"
+#include "cli/flags.h"
+#include "cli/options.h"
+#include "serve/server.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define COMMAND "serve"
+
+struct args {
+    struct options options;
+    const char *host;
+    uint32_t port;
+    const char *served_model_name;
+    const char *api_key_file;
+    uint32_t drain_seconds;
+    uint32_t max_connections;
+    uint32_t slots;
+    int log_level;
+};
+
+static const char *const log_levels[] = {"debug", "info", "warn", "error", "off", NULL};
+
+// clang-format off
+static const struct flag own_flags[] = {
+    {"--host", "ADDRESS", "address to listen on (default 127.0.0.1)",
+     FLAG_TEXT, FLAG_FIELD(args, host)},
+    {"--port", "N", "port; 0 takes any free one (default 8080)",
+     FLAG_U32, FLAG_FIELD(args, port), .max = 65535},
+    {"--served-model-name", "NAME", "name of the model in the API (default: the file's)",
+     FLAG_TEXT, FLAG_FIELD(args, served_model_name)},
+    {"--api-key-file", "PATH", "keys to ask for, one a line, # for comments\n"
+                               "(also: the environment variable FIRSTLIGHT_API_KEY)",
+     FLAG_TEXT, FLAG_FIELD(args, api_key_file)},
+    {"--max-requests", "N", "requests known at once; more get 429 (default 256)",
+     FLAG_U32, FLAG_FIELD(args, slots), .min = 1, .max = LIMIT_SLOTS},
+    {"--max-connections", "N", "connections at once; more get 503 (default 1024)",
+     FLAG_U32, FLAG_FIELD(args, max_connections), .min = 1, .max = 65536},
+    {"--drain-timeout", "SECONDS", "how long running requests may go on after\nSIGTERM (default 30)",
+     FLAG_U32, FLAG_FIELD(args, drain_seconds), .max = 86400},
+    {"--log-level", "LEVEL", "debug, info, warn, error or off (default info)",
+     FLAG_CHOICE, FLAG_FIELD(args, log_level), .choices = log_levels},
+};
+// clang-format on
+
+static enum status load(void *arg, struct loader *out, struct err *err)
+{
+    const struct args *args = arg;
+    return options_load(&args->options, out, err);
+}
+
+static void ready(void *arg, const struct server_ready *r)
+{
+    (void)arg;
+    printf("firstlight ready on %s (%s, ready in %.1f s) - try: curl -N %s/v1/chat/completions "
+           "-H 'Content-Type: application/json' "
+           "-d '{\"stream\":true,\"messages\":[{\"role\":\"user\",\"content\":\"Hello\"}]}'\n",
+           r->url, r->model, r->seconds, r->url);
+    fflush(stdout);
+}
+
+static enum status run(struct args *args, struct err *err)
+{
+    const struct options *o = &args->options;
+    enum status st = options_check(&args->options, err);
+    if (st)
+        return st;
+    struct server_options server = {
+        .host = args->host,
+        .port = (int)args->port,
+        .max_connections = args->max_connections,
+        .api_key_file = args->api_key_file,
+        .served_model_name = args->served_model_name,
+        .drain_seconds = args->drain_seconds,
+        .engine =
+            {
+                .kind = engine_kind_find(o->engine, err),
+                .n_threads = (int)o->n_threads,
+                .cpu_levels = o->cpu_levels,
+                .activations = (enum activations)o->activations,
+                .kv_type = (enum kv_type)o->kv_type,
+                .n_ctx = o->n_ctx,
+                .kv_memory = o->kv_memory,
+                .n_slots = args->slots,
+            },
+        .load = load,
+        .ready = ready,
+        .arg = args,
+    };
+    return server.engine.kind ? server_run(&server, err) : err->code;
+}
+
+int serve_main(int argc, char **argv)
+{
+    struct args args = {
+        .options = options_default,
+        .host = "127.0.0.1",
+        .port = 8080,
+        .drain_seconds = LIMIT_DRAIN_SECONDS,
+        .max_connections = LIMIT_CONNECTIONS,
+        .log_level = LOG_INFO,
+    };
+    struct flag_set set = {
+        .command = COMMAND,
+        .usage = "[--model PATH] [flags]",
+        .about = "Serves a model over HTTP with the OpenAI API: /v1/chat/completions, "
+                 "/v1/completions,\n/v1/models, and /health and /ready. SIGTERM lets running "
+                 "requests finish.",
+        .groups = {FLAG_GROUP(own_flags, &args), options_engine_flags(&args.options),
+                   options_model_flags(&args.options)},
+    };
+    struct err err;
+    int exit_code;
+    if (!flags_read(&set, argc, argv, &exit_code))
+        return exit_code;
+    log_set_level((enum log_level)args.log_level);
+    if (run(&args, &err) != STATUS_OK)
+        return flags_fail(COMMAND, &err);
+    return EXIT_SUCCESS;
+}
