@@ -19,10 +19,14 @@
 #define LIMIT_TOKEN_BYTES      1024       /* bytes of one vocabulary entry */
 
 /* Chat templates */
-#define LIMIT_TEMPLATE_BYTES  (256u << 10) /* source of a template */
-#define LIMIT_TEMPLATE_DEPTH  64           /* nesting of expressions and blocks */
-#define LIMIT_TEMPLATE_STEPS  (4u << 20)   /* evaluation steps of one rendering */
-#define LIMIT_TEMPLATE_OUTPUT (32u << 20)  /* bytes of one rendering */
+#define LIMIT_TEMPLATE_BYTES   (256u << 10) /* source of a template */
+#define LIMIT_TEMPLATE_DEPTH   64           /* nesting of expressions and blocks */
+#define LIMIT_TEMPLATE_FRAMES  1024         /* nesting of evaluations, macros, values */
+#define LIMIT_TEMPLATE_MEMORY  (256u << 20) /* bytes of values of one rendering */
+#define LIMIT_TEMPLATE_PROGRAM (128u << 20) /* bytes of one compiled template */
+#define LIMIT_TEMPLATE_RANGE   100000       /* items of range(), as jinja2's sandbox has it */
+#define LIMIT_TEMPLATE_STEPS   (4u << 20)   /* evaluation steps of one rendering */
+#define LIMIT_TEMPLATE_OUTPUT  (32u << 20)  /* bytes of one rendering */
 
 /* Requests */
 #define LIMIT_BODY_BYTES         (8u << 20)  /* decoded bytes of a request body */
