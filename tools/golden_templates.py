@@ -125,6 +125,13 @@ FEATURES = r"""
 {{ items | sort }}{{ words | sort }}{{ words | sort(reverse=true) }}{{ msgs | sort(attribute='role') | map(attribute='role') | list }}{{ d | dictsort }}{{ words | unique | list }}{{ items | max }}{{ items | min }}{{ items | sum }}{{ items | reverse | list }}{{ 'abc' | reverse }}
 {{ '42' | int }}{{ 'x' | int }}{{ '3.7' | int }}{{ 3.9 | int }}{{ '2.5' | float }}{{ -3 | abs }}{{ 2.5 | round }}{{ 2.567 | round(2) }}{{ n | string + 'x' }}{{ d.items() | list | length }}{{ d | items | list | length }}
 {{ 'a\nb\n\nc' | indent }}{{ 'a\nb' | indent(2, true) }}{{ range(3) | list }}{{ range(5, 1, -2) | list }}{{ dict(a=1, b=2) }}{{ {'a': 1, 2: 'b'} }}
+z{% if n == 7 %}A{% elif n == 8 %}B{% else %}C{% endif %}{% if n == 9 %}A{% elif n == 7 %}B{% else %}C{% endif %}{% if no %}A{% else %}C{% endif %}
+{{ 'tab\tnl\\n \x41 \u00e9 \101 \q' }}{{ "a'b" }}{{ 'a"b' }}{{ {'a': {'b': 1}}['a']['b'] }}{{ {'x': '}}'}.x }}{{ '%}' }}
+{{ loop is defined }}{% for x in [1] %}{% for y in [1, 2] %}{{ loop.index }}{% endfor %}{{ loop.index }}{{ loop.cycle('a', 'b') }}{% endfor %}
+{% set n = n + 1 %}{{ n }}{{ true }}{{ True }}{{ None }}{{ 1, 2 }}{{ 'ß' | upper }}{{ nested[0][1] }}{{ nested.0.1 }}{{ (1, 2)[0] }}{{ 'ok' if missing is undefined else missing[1:] }}
+"""
+# White space around tags, which only shows over several lines.
+SPACE = r"""
 a {%- if true -%} b {%- endif %} c
   {% if true %}
   x
@@ -135,12 +142,8 @@ a {%- if true -%} b {%- endif %} c
 {# c #}
 {% raw %}{{ not }} {% x %}{% endraw %}
   {%+ if true %} y{% endif +%}
-z{% if n == 7 %}A{% elif n == 8 %}B{% else %}C{% endif %}{% if n == 9 %}A{% elif n == 7 %}B{% else %}C{% endif %}{% if no %}A{% else %}C{% endif %}
-{{ 'tab\tnl\\n \x41 \u00e9 \101 \q' }}{{ "a'b" }}{{ 'a"b' }}{{ {'a': {'b': 1}}['a']['b'] }}{{ {'x': '}}'}.x }}{{ '%}' }}
-{{ loop is defined }}{% for x in [1] %}{% for y in [1, 2] %}{{ loop.index }}{% endfor %}{{ loop.index }}{{ loop.cycle('a', 'b') }}{% endfor %}
-{% set n = n + 1 %}{{ n }}{{ true }}{{ True }}{{ None }}{{ 1, 2 }}{{ 'ß' | upper }}{{ nested[0][1] }}{{ nested.0.1 }}{{ (1, 2)[0] }}{{ missing[1:] is defined if false else 'ok' }}
 """
-LINES = [line for line in FEATURES.strip("\n").split("\n")]
+LINES = FEATURES.strip("\n").split("\n") + [SPACE, SPACE.replace("\n", "\r\n"), SPACE.replace("{%-", "{%+").replace("-%}", "+%}")]
 FAILING = ["{{ missing.x }}", "{{ missing + 1 }}", "{{ 'a' + 1 }}", "{{ 1 < 'a' }}", "{{ nil.x.y }}", "{{ n() }}",
            "{% for x in n %}{% endfor %}", "{{ raise_exception('no') }}", "{{ range(1000000) }}", "{{ n | length }}",
            "{% if x %}", "{{ n", "{% endif %}", "{{ 'a' 1 }}", "{% for x in items %}{% endif %}", "{{ items.append(1) }}",

@@ -336,6 +336,12 @@ static bool call_named(struct jinja_run *r, const struct jinja_builtin *row,
     return jinja_builtin_call(r, row, self, &rest, out);
 }
 
+/* jinja2's lazy filters take any false value, None too, for an empty list. */
+static bool iterate_lazy(struct jinja_run *r, struct jinja_value v, const struct jinja_list **list)
+{
+    return jinja_iterate(r, jinja_truth(v) ? v : jinja_undefined(NULL, JINJA_UNSET), list);
+}
+
 /* select, reject, selectattr, rejectattr: [attribute,] [test, arguments...]. */
 static bool select_items(struct jinja_run *r, struct jinja_value self, const struct jinja_args *a,
                          size_t n_attrs, bool wanted, struct jinja_value *out)
@@ -345,7 +351,7 @@ static bool select_items(struct jinja_run *r, struct jinja_value self, const str
     struct jinja_value none = {.type = JINJA_UNSET}, v;
     const struct jinja_string *name;
 
-    if (kept == NULL || !jinja_iterate(r, self, &list))
+    if (kept == NULL || !iterate_lazy(r, self, &list))
         return false;
     if (a->n_pos < n_attrs)
         return jinja_fail(r, STATUS_INVALID, "expected the name of an attribute, found none");
@@ -418,7 +424,7 @@ static bool filter_map(PARAMS)
 
     if (a->n_pos == 0 && keyword(a, "attribute").type == JINJA_UNSET)
         return jinja_fail(r, STATUS_INVALID, "map: expected a filter or an attribute, found none");
-    if (!jinja_iterate(r, self, &list) || (mapped = jinja_list_new(r, list->count)) == NULL ||
+    if (!iterate_lazy(r, self, &list) || (mapped = jinja_list_new(r, list->count)) == NULL ||
         !jinja_enter(r))
         return false;
     for (size_t i = 0; i < list->count; i++) {

@@ -278,13 +278,14 @@ static enum status lex_number(struct lexer *l)
 {
     size_t end = skip_digits(l, l->pos), mark = end;
     enum jinja_token_kind kind = TOKEN_INT;
+    bool attribute = l->pos > 0 && l->source[l->pos - 1] == '.'; /* x.0.1 is two subscripts */
     enum status st;
 
-    if (end + 1 < l->len && l->source[end] == '.' && is_digit(l->source[end + 1])) {
+    if (!attribute && end + 1 < l->len && l->source[end] == '.' && is_digit(l->source[end + 1])) {
         kind = TOKEN_FLOAT;
         mark = end = skip_digits(l, end + 1);
     }
-    if (end < l->len && (l->source[end] | 0x20) == 'e') {
+    if (!attribute && end < l->len && (l->source[end] | 0x20) == 'e') {
         end += 1 + (sign_at(l, end + 1) != '\0');
         if (end < l->len && is_digit(l->source[end])) {
             kind = TOKEN_FLOAT;

@@ -113,6 +113,16 @@ struct jinja_node *jinja_parser_node(struct jinja_parser *p, enum jinja_node_kin
     return node;
 }
 
+struct jinja_node *jinja_parser_node_with(struct jinja_parser *p, enum jinja_node_kind kind,
+                                          struct jinja_node *a)
+{
+    struct jinja_node *node = jinja_parser_node(p, kind);
+
+    if (node != NULL)
+        node->a = a;
+    return node;
+}
+
 void jinja_parser_add(struct jinja_parser_list *list, struct jinja_node *node)
 {
     if (list->first == NULL)

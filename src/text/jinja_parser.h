@@ -1,8 +1,8 @@
 /* The parser: tokens to the tree of jinja_ast.h, by recursive descent with jinja2's precedences.
  *
- * jinja_parser.c has what both halves need, jinja_expr.c the expressions, jinja_stmt.c the
- * statements. A function returns NULL (or false) after it filled p->err; errors name line, what was
- * expected and what was found.
+ * jinja_parser.c has what both halves need, jinja_primary.c operands, jinja_expr.c the expressions,
+ * jinja_stmt.c the statements. A function returns NULL (or false) after it filled p->err; errors
+ * name line, what was expected and what was found.
  */
 #ifndef FIRSTLIGHT_TEXT_JINJA_PARSER_H
 #define FIRSTLIGHT_TEXT_JINJA_PARSER_H
@@ -46,6 +46,8 @@ bool jinja_parser_enter(struct jinja_parser *p); /* one level deeper; see LIMIT_
 
 /* Nodes and names; NULL when memory is short. */
 struct jinja_node *jinja_parser_node(struct jinja_parser *p, enum jinja_node_kind kind);
+struct jinja_node *jinja_parser_node_with(struct jinja_parser *p, enum jinja_node_kind kind,
+                                          struct jinja_node *a);
 const struct jinja_name *jinja_parser_intern(struct jinja_parser *p, const char *bytes, size_t len);
 const struct jinja_name *jinja_parser_name(struct jinja_parser *p); /* the NAME token, required */
 
@@ -59,10 +61,15 @@ void jinja_parser_add(struct jinja_parser_list *list, struct jinja_node *node);
 /* Expressions (jinja_expr.c). `with_if` allows the inline if at the top level. */
 struct jinja_node *jinja_expr_parse(struct jinja_parser *p, bool with_if);
 struct jinja_node *jinja_expr_parse_tuple(struct jinja_parser *p, bool with_if);
-struct jinja_node *jinja_expr_parse_filters(struct jinja_parser *p, struct jinja_node *subject,
-                                            bool bare);
 /* What may be assigned to: a name, names with commas, or (with_attr) a namespace's attribute. */
 struct jinja_node *jinja_expr_parse_target(struct jinja_parser *p, bool with_attr);
+
+/* Operands (jinja_primary.c): one with its sign, calls and subscripts, filters and tests if wanted.
+ */
+struct jinja_node *jinja_primary_parse(struct jinja_parser *p, bool with_filter);
+/* subject|a|b; with `bare` the first filter has no bar in front of it. */
+struct jinja_node *jinja_primary_parse_filters(struct jinja_parser *p, struct jinja_node *subject,
+                                               bool bare);
 
 /* Statements (jinja_stmt.c): up to one of the words (NULL-terminated) that end the block. The word
  * is the current token afterwards. With `until` NULL: up to the end of the source. */

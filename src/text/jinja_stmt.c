@@ -94,7 +94,7 @@ static bool parse_set(struct jinja_parser *p, struct jinja_node *node)
     }
     node->kind = NODE_CAPTURE;
     hole = jinja_parser_node(p, NODE_HOLE);
-    node->b = hole != NULL ? jinja_expr_parse_filters(p, hole, false) : NULL;
+    node->b = hole != NULL ? jinja_primary_parse_filters(p, hole, false) : NULL;
     return node->b != NULL && parse_body_to(p, "endset", &node->d);
 }
 
@@ -166,7 +166,7 @@ static bool parse_filter_block(struct jinja_parser *p, struct jinja_node *node)
     struct jinja_node *hole = jinja_parser_node(p, NODE_HOLE);
 
     node->kind = NODE_FILTERED;
-    node->b = hole != NULL ? jinja_expr_parse_filters(p, hole, true) : NULL;
+    node->b = hole != NULL ? jinja_primary_parse_filters(p, hole, true) : NULL;
     return node->b != NULL && parse_body_to(p, "endfilter", &node->d);
 }
 
