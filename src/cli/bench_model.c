@@ -213,11 +213,12 @@ int bench_model_main(int argc, char **argv)
         .command = COMMAND,
         .usage = "[flags]",
         .about = "Measures tokens per second of the model alone: a prompt fed at once, and tokens\n"
-                 "decoded one at a time.",
+                 "decoded one at a time. The default model is " OPTIONS_DEFAULT_MODEL ".",
         .groups = {FLAG_GROUP(own_flags, &args), options_model_flags(&args.options)},
     };
     int exit_code;
     struct err err = {0};
+    args.options.model = OPTIONS_DEFAULT_MODEL;
     if (!flags_read(&set, argc, argv, &exit_code))
         return exit_code;
     struct job *job = mem_zalloc(sizeof *job);

@@ -4,11 +4,9 @@
 #include "base/limits.h"
 
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 const struct options options_default = {
-    .model = OPTIONS_DEFAULT_MODEL,
     .engine = "auto",
     .kv_type = -1,
     .activations = ACTIVATIONS_INT8,
@@ -28,7 +26,7 @@ static enum status parse_cpu_mask(void *field, const char *text, struct err *err
 
 // clang-format off
 static const struct flag model_flags[] = {
-    {"--model", "PATH", "GGUF file\n(default " OPTIONS_DEFAULT_MODEL ")",
+    {"--model", "PATH", "GGUF file",
      FLAG_TEXT, FIELD(model)},
     {"--threads", "N", "threads that compute (default: all usable processors)",
      FLAG_U32, FIELD(n_threads), .min = 1, .max = LIMIT_THREADS},
@@ -65,6 +63,9 @@ struct flag_group options_engine_flags(struct options *o)
 enum status options_check(struct options *o, struct err *err)
 {
     uint32_t machine = cpu_detect();
+    if (!o->model)
+        return err_param(err, STATUS_INVALID, "--model",
+                         "--model PATH is required; `make model` fetches " OPTIONS_DEFAULT_MODEL);
     if (o->cpu_mask != 0 && !(machine & CPU_AVX2))
         return err_set(err, STATUS_UNSUPPORTED,
                        "this processor (%s) has no AVX2, FMA and F16C, which firstlight needs; "
@@ -100,11 +101,5 @@ static void show_progress(void *arg, const char *what, double fraction)
 
 enum status options_load(const struct options *o, struct loader *out, struct err *err)
 {
-    enum status st =
-        loader_open(out, o->model, isatty(STDERR_FILENO) ? show_progress : NULL, NULL, err);
-    if (st && strcmp(o->model, OPTIONS_DEFAULT_MODEL) == 0 && access(o->model, F_OK) != 0)
-        return err_set(err, st,
-                       "no model at %s: `make model` fetches it, --model PATH takes another",
-                       o->model);
-    return st;
+    return loader_open(out, o->model, isatty(STDERR_FILENO) ? show_progress : NULL, NULL, err);
 }

@@ -9,11 +9,12 @@
 
 #include <stdint.h>
 
+/* What `make model` fetches. */
 #define OPTIONS_DEFAULT_MODEL "models/SmolLM2-135M-Instruct.Q4_1.gguf"
 
 /* Starts as options_default; the flags write into it; options_check completes it. */
 struct options {
-    const char *model;
+    const char *model; /* required by options_check */
     const char *engine;
     uint32_t n_threads; /* 0 until options_check: all usable processors */
     uint32_t n_ctx;     /* 0: the model's, bounded by memory */
