@@ -3,6 +3,7 @@
 #include "cli/commands.h"
 #include "cli/inspect.h"
 #include "cli/logits.h"
+#include "cli/perplexity.h"
 #include "cli/serve.h"
 #include "cli/tokenize.h"
 #include "cli/version.h"
@@ -14,6 +15,7 @@ static const struct command commands[] = {
     {"inspect", inspect_main, "what is in a model file"},
     {"tokenize", tokenize_main, "text to token ids"},
     {"logits", logits_main, "token ids to the logits of every position"},
+    {"perplexity", perplexity_main, "how well a model predicts a text"},
     {"bench", bench_main, "measurements"},
     {"version", version_main, "what this binary is and runs on"},
 };
