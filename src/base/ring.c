@@ -66,8 +66,12 @@ bool ring_empty(struct ring *r)
            atomic_load_explicit(&r->tail, memory_order_seq_cst);
 }
 
-void ring_hand_over(struct ring *r)
+void ring_hand_over_producer(struct ring *r)
 {
     r->producer = 0;
+}
+
+void ring_hand_over_consumer(struct ring *r)
+{
     r->consumer = 0;
 }

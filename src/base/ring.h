@@ -6,7 +6,7 @@
  * read, so the consumer sees whatever the producer wrote before the push (the request, its stamps).
  * head is stored with release after the slot was read, and loaded with acquire by the producer, so
  * a slot is not overwritten while it is being read. Each end remembers its thread on first use and
- * asserts it from then on in debug builds; ring_hand_over forgets it (start-up, tests).
+ * asserts it from then on in debug builds, until another thread is given that end.
  */
 #ifndef FIRSTLIGHT_BASE_RING_H
 #define FIRSTLIGHT_BASE_RING_H
@@ -34,6 +34,9 @@ void ring_fini(struct ring *r);
 bool ring_push(struct ring *r, uint64_t word, bool *was_empty);
 bool ring_pop(struct ring *r, uint64_t *word); /* false when empty */
 bool ring_empty(struct ring *r);               /* consumer's view */
-void ring_hand_over(struct ring *r);
+
+/* The end that the calling thread has passes to whichever thread uses it next. */
+void ring_hand_over_producer(struct ring *r);
+void ring_hand_over_consumer(struct ring *r);
 
 #endif

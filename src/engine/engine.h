@@ -78,8 +78,9 @@ enum status engine_open(struct engine **out, const struct loader *loader,
 void engine_close(struct engine *e);
 void engine_info(const struct engine *e, struct engine_info *out);
 
-/* Runs a few throw-away steps so that the first request finds everything warm. Owner's thread,
- * before the first submit; returns when done. */
+/* Runs a few throw-away steps so that the first request finds everything warm; returns when done.
+ * Before the first submit, on the thread that called engine_open: the owner may be another one from
+ * here on, if something (a join, a wake-up) orders this before what it does. */
 enum status engine_warm(struct engine *e, struct err *err);
 
 struct logit_bias {
