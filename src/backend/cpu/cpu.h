@@ -111,7 +111,9 @@ struct cpu {
     uint32_t kv_width;    /* n_kv_heads * head_dim */
     uint32_t qkv_width;   /* heads_width + 2 * kv_width */
 
-    char *kv; /* (n_layers, n_blocks, 2, n_kv_heads, KV_BLOCK, head_dim) of the cache's type */
+    /* (n_blocks, n_layers, 2, n_kv_heads, KV_BLOCK, head_dim) of the cache's type: a block is one
+     * piece of memory, so that the pool's pages are backed block by block as it fills. */
+    char *kv;
     size_t kv_bytes;
     size_t kv_span_bytes; /* (KV_BLOCK, head_dim) */
     uint32_t n_blocks;
@@ -123,8 +125,8 @@ struct cpu {
 static inline char *cpu_kv_span(const struct cpu *c, uint32_t layer, uint32_t block, uint32_t which,
                                 uint32_t kv_head)
 {
-    size_t n_kv_heads = c->base.model->config.n_kv_heads;
-    size_t span = (((size_t)layer * c->n_blocks + block) * 2 + which) * n_kv_heads + kv_head;
+    const struct model_config *m = &c->base.model->config;
+    size_t span = (((size_t)block * m->n_layers + layer) * 2 + which) * m->n_kv_heads + kv_head;
     return c->kv + span * c->kv_span_bytes;
 }
 
