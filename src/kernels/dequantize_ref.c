@@ -21,7 +21,14 @@ void dequantize_bf16_ref(float *out, const void *row, size_t n)
         out[i] = bf16_to_float((uint16_t)(bytes[2 * i] | bytes[2 * i + 1] << 8));
 }
 
-#define X(type, name)                                                                              \
+/* d times an integer scale is exact. */
+static void group_to_float(float *out, const struct quant_group *g)
+{
+    for (int i = 0; i < GROUP_VALUES; i++)
+        out[i] = g->s.d * (float)g->s.scale[i / 16] * (float)g->q[i] + g->s.m;
+}
+
+#define X(type, name, groups)                                                                      \
     void dequantize_##name##_ref(float *out, const void *row, size_t n)                            \
     {                                                                                              \
         struct quant_group g;                                                                      \
@@ -35,7 +42,7 @@ QUANT_TYPE_MAP(X)
 
 void dequantize_ref_fill(struct kernels *k)
 {
-#define X(type, name) k->dequantize[TENSOR_##type] = dequantize_##name##_ref;
+#define X(type, name, groups) k->dequantize[TENSOR_##type] = dequantize_##name##_ref;
     FLOAT_TYPE_MAP(X)
     QUANT_TYPE_MAP(X)
 #undef X

@@ -41,19 +41,19 @@ static int32_t group_dot(const struct quant_group *w, const struct q8_block *x)
     int32_t half[2] = {0, 0};
     for (int i = 0; i < GROUP_VALUES; i++)
         half[i / 16] += w->q[i] * x->q[i];
-    return w->scale[0] * half[0] + w->scale[1] * half[1];
+    return w->s.scale[0] * half[0] + w->s.scale[1] * half[1];
 }
 
 /* Row by row of the weights; the group is unpacked again for each token, which is slow and plain.*/
-#define X(type, name)                                                                              \
+#define X(type, name, groups)                                                                      \
     static float dot_##name##_q8(const void *row, const struct q8_block *x, size_t n_groups)       \
     {                                                                                              \
         float acc = 0.0f;                                                                          \
         struct quant_group w;                                                                      \
         for (size_t i = 0; i < n_groups; i++) {                                                    \
             group_##name(&w, row, i);                                                              \
-            acc += (float)group_dot(&w, x + i) * (w.d * x[i].scale);                               \
-            acc += w.m * x[i].sum;                                                                 \
+            acc += (float)group_dot(&w, x + i) * (w.s.d * x[i].scale);                             \
+            acc += w.s.m * x[i].sum;                                                               \
         }                                                                                          \
         return acc;                                                                                \
     }                                                                                              \
@@ -91,7 +91,7 @@ static void matmul_f32_ref(const struct matmul_args *a,
     }
 }
 
-#define X(type, name)                                                                              \
+#define X(type, name, groups)                                                                      \
     static void matmul_f32_##name##_ref(const struct matmul_args *a)                               \
     {                                                                                              \
         matmul_f32_ref(a, dequantize_##name##_ref);                                                \
@@ -103,10 +103,10 @@ QUANT_TYPE_MAP(X)
 void matmul_ref_fill(struct kernels *k)
 {
     k->quantize_q8 = quantize_q8_ref;
-#define X(type, name) k->matmul_q8[TENSOR_##type] = matmul_q8_##name##_ref;
+#define X(type, name, groups) k->matmul_q8[TENSOR_##type] = matmul_q8_##name##_ref;
     QUANT_TYPE_MAP(X)
 #undef X
-#define X(type, name) k->matmul_f32[TENSOR_##type] = matmul_f32_##name##_ref;
+#define X(type, name, groups) k->matmul_f32[TENSOR_##type] = matmul_f32_##name##_ref;
     FLOAT_TYPE_MAP(X)
     QUANT_TYPE_MAP(X)
 #undef X

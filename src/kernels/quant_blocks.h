@@ -95,21 +95,21 @@ _Static_assert(sizeof(struct block_q4_k) == 144, "as in the file");
 _Static_assert(sizeof(struct block_q5_k) == 176, "as in the file");
 _Static_assert(sizeof(struct block_q6_k) == 210, "as in the file");
 
-/* Every quantised type, by the names of its tensor type, block struct and functions. */
+/* Every quantised type: its tensor type, the name of its block and functions, groups in a block. */
 #define QUANT_TYPE_MAP(X)                                                                          \
-    X(Q4_0, q4_0)                                                                                  \
-    X(Q4_1, q4_1)                                                                                  \
-    X(Q5_0, q5_0)                                                                                  \
-    X(Q5_1, q5_1)                                                                                  \
-    X(Q8_0, q8_0)                                                                                  \
-    X(Q4_K, q4_k)                                                                                  \
-    X(Q5_K, q5_k)                                                                                  \
-    X(Q6_K, q6_k)
+    X(Q4_0, q4_0, 1)                                                                               \
+    X(Q4_1, q4_1, 1)                                                                               \
+    X(Q5_0, q5_0, 1)                                                                               \
+    X(Q5_1, q5_1, 1)                                                                               \
+    X(Q8_0, q8_0, 1)                                                                               \
+    X(Q4_K, q4_k, 8)                                                                               \
+    X(Q5_K, q5_k, 8)                                                                               \
+    X(Q6_K, q6_k, 8)
 
 /* The types that are floats already. */
 #define FLOAT_TYPE_MAP(X)                                                                          \
-    X(F32, f32)                                                                                    \
-    X(F16, f16)                                                                                    \
-    X(BF16, bf16)
+    X(F32, f32, 0)                                                                                 \
+    X(F16, f16, 0)                                                                                 \
+    X(BF16, bf16, 0)
 
 #endif

@@ -8,7 +8,7 @@
 
 /* Dequantisation serves the float products too, so its functions are named here:
  * void dequantize_q4_0_ref(float *out, const void *row, size_t n) and so on. */
-#define X(type, name)                                                                              \
+#define X(type, name, groups)                                                                      \
     void dequantize_##name##_ref(float *out, const void *row, size_t n);                           \
     void dequantize_##name##_avx2(float *out, const void *row, size_t n);
 FLOAT_TYPE_MAP(X)

@@ -103,13 +103,13 @@ static void want_q8(struct product *p, size_t t, size_t r)
         p->shape->group(&g, row, b);
         int64_t dot = 0, magnitude = 0;
         for (int i = 0; i < GROUP_VALUES; i++) {
-            int scale = g.scale[i / 16];
+            int scale = g.s.scale[i / 16];
             dot += scale * g.q[i] * x[b].q[i];
             magnitude += abs(scale) * (abs(g.q[i]) + (int)p->shape->zero_point) * abs(x[b].q[i]);
         }
-        double d = (double)g.d * (double)x[b].scale;
-        sum += d * (double)dot + (double)g.m * (double)x[b].sum;
-        size += fabs(d) * 2.0 * (double)magnitude + fabs((double)g.m * (double)x[b].sum);
+        double d = (double)g.s.d * (double)x[b].scale;
+        sum += d * (double)dot + (double)g.s.m * (double)x[b].sum;
+        size += fabs(d) * 2.0 * (double)magnitude + fabs((double)g.s.m * (double)x[b].sum);
     }
     p->want[t][r] = sum;
     p->bound[t][r] = (2.0 * (double)n_groups + 4.0) * EPS * size + (double)FLT_MIN;

@@ -66,7 +66,7 @@ static void matmul_f32(const struct matmul_args *a, dequantize_fn *dequantize)
     }
 }
 
-#define X(type, name)                                                                              \
+#define X(type, name, groups)                                                                      \
     static void matmul_f32_##name##_avx2(const struct matmul_args *a)                              \
     {                                                                                              \
         matmul_f32(a, dequantize_##name##_avx2);                                                   \
@@ -77,7 +77,7 @@ QUANT_TYPE_MAP(X)
 
 void matmul_f32_avx2_fill(struct kernels *k)
 {
-#define X(type, name) k->matmul_f32[TENSOR_##type] = matmul_f32_##name##_avx2;
+#define X(type, name, groups) k->matmul_f32[TENSOR_##type] = matmul_f32_##name##_avx2;
     FLOAT_TYPE_MAP(X)
     QUANT_TYPE_MAP(X)
 #undef X
