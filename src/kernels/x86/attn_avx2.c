@@ -15,7 +15,9 @@
 
 #include <math.h>
 
-#define PIECE        64             /* dims */
+#define PIECE 64 /* dims */
+#define SCORE_QUERIES                                                                              \
+    3 /* at a time: 12 sums, 3 broadcasts and a vector of keys fill 16 registers */
 #define SPAN_VECTORS (KV_BLOCK / 8) /* of positions */
 
 struct attn_work {
@@ -72,17 +74,17 @@ ALWAYS_INLINE void load_keys(struct attn_work *w, const struct attn_args *a, enu
     }
 }
 
-/* Continues the chains of `queries` (1 or 2) queries from i over n more dims. */
+/* Continues the chains of `queries` (1 to 3) queries from i over n more dims. */
 ALWAYS_INLINE void score_queries(struct attn_work *w, const struct attn_args *a, size_t i, size_t d,
                                  size_t n, int queries)
 {
-    __m256 acc[2][SPAN_VECTORS];
+    __m256 acc[SCORE_QUERIES][SPAN_VECTORS];
     for (int t = 0; t < queries; t++)
         for (int v = 0; v < SPAN_VECTORS; v++)
             acc[t][v] =
                 d == 0 ? _mm256_setzero_ps() : _mm256_load_ps(w->scores[i + (size_t)t] + 8 * v);
     for (size_t e = 0; e < n; e++) {
-        __m256 q[2];
+        __m256 q[SCORE_QUERIES];
         for (int t = 0; t < queries; t++)
             q[t] = _mm256_set1_ps(a->q[i + (size_t)t][d + e]);
         for (int v = 0; v < SPAN_VECTORS; v++) {
@@ -99,9 +101,11 @@ ALWAYS_INLINE void score_queries(struct attn_work *w, const struct attn_args *a,
 static void score_all_avx2(struct attn_work *w, const struct attn_args *a, size_t d, size_t n)
 {
     size_t i = 0;
-    for (; i + 2 <= a->n_q; i += 2)
+    for (; i + 3 <= a->n_q; i += 3)
+        score_queries(w, a, i, d, n, 3);
+    if (i + 2 == a->n_q)
         score_queries(w, a, i, d, n, 2);
-    if (i < a->n_q)
+    else if (i < a->n_q)
         score_queries(w, a, i, d, n, 1);
 }
 
