@@ -45,10 +45,10 @@ static void bench_matmul_call(void *context)
 static void bench_matmul(const struct check_level *level, const char *op, matmul_fn *fn,
                          const struct type_shape *shape, size_t k, size_t rows, size_t tokens)
 {
-    size_t row_bytes = tensor_row_bytes(shape->type, k);
-    size_t x_bytes = op[7] == 'q' ? k / 32 * sizeof(struct q8_block) : k * sizeof(float);
     if (k % tensor_type_block_values(shape->type) != 0)
         return;
+    size_t row_bytes = tensor_row_bytes(shape->type, k);
+    size_t x_bytes = op[7] == 'q' ? k / 32 * sizeof(struct q8_block) : k * sizeof(float);
     uint8_t *w = mem_aligned(rows * row_bytes);
     void *x = mem_aligned(tokens * x_bytes);
     float *out = mem_aligned((tokens * rows + k) * sizeof *out);
