@@ -3,7 +3,7 @@
 #include "base/cpu.h"
 #include "kernels/variants.h"
 
-/* Each rung presupposes the ones before it, so the first missing level ends the climb. */
+/* AVX2 is the first rung and the others stand on it; a later one overwrites what it does better. */
 static void fill_x86(struct kernels *k, uint32_t levels)
 {
     if (!(levels & CPU_AVX2))
@@ -13,6 +13,8 @@ static void fill_x86(struct kernels *k, uint32_t levels)
     matmul_q8_avx2_fill(k);
     vector_avx2_fill(k);
     attn_avx2_fill(k);
+    if ((levels & CPU_AVX512) && (levels & CPU_AVX512_VNNI))
+        matmul_q8_avx512vnni_fill(k);
 }
 
 void kernels_fill(struct kernels *k, uint32_t levels)

@@ -28,4 +28,7 @@ void matmul_q8_avx2_fill(struct kernels *k);
 void vector_avx2_fill(struct kernels *k);
 void attn_avx2_fill(struct kernels *k);
 
+/* x86 with AVX-512 (F, BW, DQ, VL) and its VNNI. */
+void matmul_q8_avx512vnni_fill(struct kernels *k);
+
 #endif

@@ -8,11 +8,11 @@
  * needs no horizontal step and cannot depend on its neighbours: whatever rows and tokens share a
  * call, a pair's operations are the same. The unpacking is paid once per stripe for all tokens.
  *
- * Values and scales mean, with xor flipping nothing for unsigned types:
+ * What the values and scales mean:
  *
  *     w = d * q + m              q unsigned, below 32 (Q4_*, Q5_*; Q4_0 and Q5_0 have m = -8d,
- * -16d) w = d * q                  q signed (Q8_0), m unset w = d * scale[half] * q    q signed,
- * two scales per group (Q6_K), m unset
+ * -16d) w = d * q                  q signed (Q8_0); or q + 128 unsigned and m = -128d w = d *
+ * scale[half] * q    q signed, two scales per group (Q6_K), m unset
  *
  * Needs AVX2 and F16C; AVX-512 variants use it too. A tail of fewer than 16 rows repeats its last.
  */
@@ -202,18 +202,30 @@ ALWAYS_INLINE void unpack_q5_1(const struct octet *o, size_t first, size_t n)
     }
 }
 
-ALWAYS_INLINE void unpack_q8_0(const struct octet *o, size_t first, size_t n)
+/* Signed, or with as_unsigned each value plus 128, which flips its highest bit. */
+ALWAYS_INLINE void unpack_bytes(const struct octet *o, size_t first, size_t n, int as_unsigned)
 {
+    const __m256i flip = _mm256_set1_epi8(as_unsigned ? (char)0x80 : 0);
     for (size_t g = 0; g < n; g++) {
         size_t at = (first + g) * sizeof(struct block_q8_0);
-        octet_put_d(o, g, low_half_to_float(load_u32(o, at)));
+        put_d_with_offset(o, g, load_u32(o, at), 128.0f);
         for (int part = 0; part < 2; part++) {
             __m256i words[4];
             load_words(words, o, at + offsetof(struct block_q8_0, qs) + 16 * (size_t)part);
             for (int j = 0; j < 4; j++)
-                octet_put(o, g, 4 * part + j, words[j]);
+                octet_put(o, g, 4 * part + j, _mm256_xor_si256(words[j], flip));
         }
     }
+}
+
+ALWAYS_INLINE void unpack_q8_0(const struct octet *o, size_t first, size_t n)
+{
+    unpack_bytes(o, first, n, 0);
+}
+
+ALWAYS_INLINE void unpack_q8_0_unsigned(const struct octet *o, size_t first, size_t n)
+{
+    unpack_bytes(o, first, n, 1);
 }
 
 /* The 6-bit scales and minima of a Q4_K or Q5_K superblock: four of each in a vector's lane. */
