@@ -341,7 +341,7 @@ int run_main(int argc, char **argv)
     };
     struct flag_set set = {
         .command = COMMAND,
-        .usage = "[--model PATH] \"PROMPT\" [flags]",
+        .usage = "--model PATH \"PROMPT\" [flags]",
         .about = "Answers one prompt on the terminal and ends with a line of times on standard "
                  "error.\nWithout --raw the prompt is a user's message in the model's chat "
                  "template.\nSampling is greedy unless --temperature says otherwise.",

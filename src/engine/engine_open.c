@@ -62,7 +62,7 @@ static enum status open_backend(struct engine *e, const struct engine_parts *par
 
 static enum status open_slots(struct engine *e, struct err *err)
 {
-    e->slots = mem_array(e->n_slots, sizeof *e->slots);
+    e->slots = mem_aligned(e->n_slots * sizeof *e->slots);
     e->live = mem_array(e->n_slots, sizeof *e->live);
     e->plan.items = mem_array(e->max_seqs, sizeof *e->plan.items);
     e->batch = mem_array(e->max_seqs, sizeof *e->batch);

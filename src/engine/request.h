@@ -25,6 +25,7 @@
 #include "text/detok.h"
 #include "text/tokenizer.h"
 
+#include <stdalign.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -68,8 +69,8 @@ struct request {
     atomic_uint tokens_visible;
     atomic_bool dirty; /* an event is on its way that the owner has not taken yet */
 
-    /* The owner's. */
-    bool cancel_sent;
+    /* The owner's, away from what the engine writes at every step. */
+    alignas(64) bool cancel_sent;
     bool finished; /* the finished event was taken */
     size_t read_text;
     uint32_t read_tokens;

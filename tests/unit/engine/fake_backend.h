@@ -142,7 +142,7 @@ static int32_t fake_next(const int32_t *tokens, uint32_t n, uint32_t n_generated
 
 static void fake_row(struct fake *f, const struct batch_seq *seq, float *row)
 {
-    int32_t tokens[FAKE_CTX];
+    int32_t tokens[FAKE_CTX] = {0};
     uint32_t n = seq->n_past + seq->n_tokens;
     for (uint32_t i = 0; i < n; i++)
         tokens[i] = f->kv[(size_t)seq->blocks[i / KV_BLOCK] * KV_BLOCK + i % KV_BLOCK];
@@ -299,7 +299,7 @@ static struct request *fake_submit(struct engine *e, struct request_params *p)
 /* What the request has must be what the rule gives; all of it when it ended by length. */
 static void fake_expect_tokens(const struct request *r)
 {
-    int32_t tokens[FAKE_CTX];
+    int32_t tokens[FAKE_CTX] = {0};
     struct request_news all;
     request_all(r, &all);
     uint32_t n = r->params.n_prompt;
