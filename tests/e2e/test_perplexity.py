@@ -13,7 +13,7 @@ FAST_TOLERANCE = 0.01    # relative, to our float path
 
 def perplexity(run, model, *flags) -> dict:
     result = run("perplexity", "--model", model, "--file", GOLDEN / "perplexity.txt",
-                 "--ctx", REFERENCE["ctx"], "--json", *flags, timeout=150)
+                 "--ctx", REFERENCE["ctx"], "--json", *flags, timeout=280)
     assert result.returncode == 0, result.stderr
     answer = json.loads(result.stdout)
     assert answer["scored_tokens"] == REFERENCE["scored_tokens"]

@@ -121,7 +121,7 @@ def random_k_blocks(rng: np.random.Generator, rows: int, kind: Q, std: float) ->
         blocks[:, -2:] = (jitter * std / 1370).astype(np.float16).view(np.uint8)
         return blocks
     middle, spread = (7.5, 4.6) if kind == Q.Q4_K else (15.5, 9.2)
-    d = jitter * std / (37 * spread)  # value = d * scale * quant - dmin * min, scale, min: 0..63
+    d = jitter * std / (57 * spread)  # value = d * scale * quant - dmin * min, scale, min: 0..63
     blocks[:, 0:2] = d.astype(np.float16).view(np.uint8)
     blocks[:, 2:4] = (d * middle).astype(np.float16).view(np.uint8)
     return blocks
