@@ -40,7 +40,7 @@ static const struct flag own_flags[] = {
      FLAG_U32, FLAG_FIELD(args, slots), .min = 1, .max = LIMIT_SLOTS},
     {"--max-connections", "N", "connections at once; more get 503 (default 1024)",
      FLAG_U32, FLAG_FIELD(args, max_connections), .min = 1, .max = 65536},
-    {"--drain-timeout", "SECONDS", "how long running requests may go on after\nSIGTERM (default 30)",
+    {"--drain-timeout", "SECONDS", "time for running requests after SIGTERM (default 30)",
      FLAG_U32, FLAG_FIELD(args, drain_seconds), .max = 86400},
     {"--log-level", "LEVEL", "debug, info, warn, error or off (default info)",
      FLAG_CHOICE, FLAG_FIELD(args, log_level), .choices = log_levels},

@@ -38,10 +38,16 @@ static void token_start(struct guard *g)
 static void token_add(struct guard *g, unsigned char c)
 {
     if (g->text_len < sizeof g->text - 1) {
-        g->text[g->text_len] = (char)(c >= 'A' && c <= 'Z' ? c + 'a' - 'A' : c);
+        g->text[g->text_len] = (char)c;
         g->text[g->text_len + 1] = '\0';
     }
     g->text_len++;
+}
+
+/* Names and the values that matter are compared without case; methods and versions are not. */
+static void token_fold(struct guard *g, unsigned char c)
+{
+    token_add(g, (unsigned char)(c >= 'A' && c <= 'Z' ? c + 'a' - 'A' : c));
 }
 
 static bool token_is(const struct guard *g, const char *s)
@@ -53,8 +59,8 @@ static bool token_is(const struct guard *g, const char *s)
 
 static void method_done(struct guard *g)
 {
-    static const char *const with_body[] = {"get", "post", "put", "patch", "delete", "options"};
-    g->bodyless = token_is(g, "head");
+    static const char *const with_body[] = {"GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"};
+    g->bodyless = token_is(g, "HEAD");
     bool known = g->bodyless;
     for (size_t i = 0; i < sizeof with_body / sizeof *with_body; i++)
         known |= token_is(g, with_body[i]);
@@ -105,8 +111,8 @@ static void read_version(struct guard *g, unsigned char c)
         token_add(g, c);
         return;
     }
-    g->http_1_0 = token_is(g, "http/1.0");
-    if (c != '\r' || (!g->http_1_0 && !token_is(g, "http/1.1")))
+    g->http_1_0 = token_is(g, "HTTP/1.0");
+    if (c != '\r' || (!g->http_1_0 && !token_is(g, "HTTP/1.1")))
         refuse(g, 505, "the protocol must be HTTP/1.1 or HTTP/1.0");
     g->step = version_lf;
 }
@@ -127,7 +133,7 @@ static void field_start(struct guard *g, unsigned char c)
     if (c == '\r')
         g->step = head_lf;
     else if (is_tchar(c))
-        token_add(g, c);
+        token_fold(g, c);
     else
         refuse(g, 400, "a header must begin with its name, in the same line as its value");
 }
@@ -148,7 +154,7 @@ static void name_done(struct guard *g)
 static void read_name(struct guard *g, unsigned char c)
 {
     if (is_tchar(c)) {
-        token_add(g, c);
+        token_fold(g, c);
         return;
     }
     if (c != ':') {
@@ -225,7 +231,7 @@ static void read_value(struct guard *g, unsigned char c)
         value_done(g);
         g->step = field_lf;
     } else if (c == '\t' || (c >= ' ' && c != 0x7f)) {
-        token_add(g, c);
+        token_fold(g, c);
     } else {
         refuse(g, 400, "a header's value has a control character");
     }
@@ -291,7 +297,7 @@ static void chunk_size(struct guard *g, unsigned char c)
     } else if (g->text_len > CHUNK_DIGITS) {
         refuse(g, 400, "a chunk's size must be hexadecimal digits, without extensions");
     } else {
-        token_add(g, c);
+        token_fold(g, c);
     }
 }
 

@@ -23,7 +23,7 @@ struct guard {
     size_t head_bytes;
     size_t body_bytes; /* decoded, so far announced */
     size_t remaining;  /* of the body, or of the chunk */
-    char text[32];     /* the token being read, lower case, cut */
+    char text[32];     /* the token being read, cut */
     size_t text_len;   /* its length, also beyond what `text` keeps */
     enum { GUARD_FIELD_OTHER, GUARD_LENGTH, GUARD_CODING, GUARD_HOST, GUARD_EXPECT } field;
     bool has_length, chunked, has_host, http_1_0, bodyless;

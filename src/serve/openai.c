@@ -143,9 +143,11 @@ static enum status add_message(struct openai_request *q, const json_t *message, 
                          text ? text : json_found(role, found, sizeof found));
     }
     const json_t *calls = json_object_get(message, "tool_calls");
-    if (json_array_size(calls) > 0)
-        return err_param(err, STATUS_INVALID, "messages.tool_calls",
-                         "messages[%zu].tool_calls: not implemented by this server", at);
+    if (json_array_size(calls) > 0) {
+        char name[48];
+        snprintf(name, sizeof name, "messages[%zu].tool_calls", at);
+        return err_param(err, STATUS_INVALID, name, "%s: not implemented by this server", name);
+    }
     json_t *content;
     enum status st = message_content(message, at, &content, err);
     if (st)
