@@ -1,0 +1,135 @@
+/* API keys. */
+#include "serve/keys.h"
+
+#include "support/cmocka_all.h"
+
+#include "base/limits.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static char path[] = "/tmp/firstlight-keys-XXXXXX";
+
+static void write_keys(const char *text)
+{
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    fputs(text, f);
+    fclose(f);
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    unsetenv("FIRSTLIGHT_API_KEY");
+    int fd = mkstemp(path);
+    return fd < 0 ? -1 : close(fd);
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    return unlink(path);
+}
+
+static bool passes(const struct keys *k, const char *authorization)
+{
+    struct err e = {0};
+    enum status st = keys_check(k, authorization, &e);
+    assert_true(st == STATUS_OK || (st == STATUS_UNAUTHENTICATED && e.text[0]));
+    return st == STATUS_OK;
+}
+
+static void test_none(void **state)
+{
+    (void)state;
+    struct keys *k;
+    assert_int_equal(keys_load(&k, NULL, NULL), STATUS_OK);
+    assert_null(k);
+    assert_true(passes(k, NULL));
+}
+
+static void test_file(void **state)
+{
+    (void)state;
+    struct keys *k;
+    write_keys("# comment\n\n  sk-one \r\nsk-two");
+    assert_int_equal(keys_load(&k, path, NULL), STATUS_OK);
+    assert_true(passes(k, "Bearer sk-one"));
+    assert_true(passes(k, "bearer  sk-two"));
+    static const char *const wrong[] = {"",
+                                        "sk-one",
+                                        "Bearer",
+                                        "Bearer ",
+                                        "Bearer sk-on",
+                                        "Bearer sk-one1",
+                                        "Basic sk-one",
+                                        "Bearer # comment"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        if (passes(k, wrong[i]))
+            fail_msg("\"%s\" passes", wrong[i]);
+    assert_false(passes(k, NULL));
+    keys_free(k);
+}
+
+static void test_environment(void **state)
+{
+    (void)state;
+    struct keys *k;
+    setenv("FIRSTLIGHT_API_KEY", "sk-env", 1);
+    assert_int_equal(keys_load(&k, NULL, NULL), STATUS_OK);
+    assert_true(passes(k, "Bearer sk-env"));
+    assert_false(passes(k, "Bearer sk-one"));
+    keys_free(k);
+    unsetenv("FIRSTLIGHT_API_KEY");
+}
+
+/* LIMIT_API_KEY_BYTES, LIMIT_API_KEYS */
+static void test_limits(void **state)
+{
+    (void)state;
+    struct keys *k;
+    struct err e;
+    char key[LIMIT_API_KEY_BYTES + 2] = {0}, header[LIMIT_API_KEY_BYTES + 20];
+    memset(key, 'k', LIMIT_API_KEY_BYTES);
+    write_keys(key);
+    assert_int_equal(keys_load(&k, path, &e), STATUS_OK);
+    snprintf(header, sizeof header, "Bearer %s", key);
+    assert_true(passes(k, header));
+    snprintf(header, sizeof header, "Bearer %sk", key);
+    assert_false(passes(k, header));
+    keys_free(k);
+    key[LIMIT_API_KEY_BYTES] = 'k';
+    write_keys(key);
+    assert_int_equal(keys_load(&k, path, &e), STATUS_INVALID);
+
+    FILE *f = fopen(path, "w");
+    for (int i = 0; i <= LIMIT_API_KEYS; i++)
+        fprintf(f, "k%d\n", i);
+    fclose(f);
+    assert_int_equal(keys_load(&k, path, &e), STATUS_INVALID);
+}
+
+static void test_bad_files(void **state)
+{
+    (void)state;
+    struct keys *k;
+    struct err e;
+    write_keys("# nothing\n");
+    assert_int_equal(keys_load(&k, path, &e), STATUS_INVALID);
+    assert_non_null(strstr(e.text, path));
+    assert_int_equal(keys_load(&k, "/nonexistent/keys", &e), STATUS_IO);
+    assert_non_null(strstr(e.text, "/nonexistent/keys"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_none),        cmocka_unit_test(test_file),
+        cmocka_unit_test(test_environment), cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_bad_files),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

@@ -1,0 +1,348 @@
+/* Requests: every field's range, every parameter that is not implemented. */
+#include "serve/openai.h"
+
+#include "support/cmocka_all.h"
+
+#include "base/buf.h"
+#include "base/limits.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A request with these members added to what it needs. */
+static enum status parse(struct openai_request *q, enum openai_kind kind, const char *members,
+                         struct err *e)
+{
+    char body[4096];
+    *e = (struct err){0};
+    int n = snprintf(body, sizeof body, "{%s%s%s}",
+                     kind == OPENAI_CHAT ? "\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]"
+                                         : "\"prompt\":\"hi\"",
+                     *members ? "," : "", members);
+    assert_true(n > 0 && (size_t)n < sizeof body);
+    return openai_parse(q, kind, body, (size_t)n, e);
+}
+
+static void accepted(enum openai_kind kind, const char *members)
+{
+    struct openai_request q;
+    struct err e;
+    if (parse(&q, kind, members, &e) != STATUS_OK)
+        fail_msg("%s: %s", members, e.text);
+    openai_request_fini(&q);
+}
+
+static void refused(enum openai_kind kind, const char *members, const char *param)
+{
+    struct openai_request q;
+    struct err e;
+    enum status st = parse(&q, kind, members, &e);
+    if (st != STATUS_INVALID || strcmp(e.param, param) != 0 || !strstr(e.text, param))
+        fail_msg("%s: status %d, param \"%s\", text \"%s\"", members, st, e.param, e.text);
+    openai_request_fini(&q);
+}
+
+static void test_defaults(void **state)
+{
+    (void)state;
+    struct openai_request q;
+    struct err e;
+    assert_int_equal(parse(&q, OPENAI_CHAT, "", &e), STATUS_OK);
+    assert_int_equal(q.params.max_tokens, LIMIT_DEFAULT_MAX_TOKENS);
+    assert_float_equal(q.params.sampling.temperature, 1, 0);
+    assert_float_equal(q.params.sampling.top_p, 1, 0);
+    assert_false(q.params.sampling.has_seed);
+    assert_false(q.stream || q.include_usage || q.params.ignore_eos);
+    assert_null(q.model);
+    assert_int_equal(q.params.n_stop, 0);
+    openai_request_fini(&q);
+}
+
+static void test_values(void **state)
+{
+    (void)state;
+    struct openai_request q;
+    struct err e;
+    static const char members[] =
+        "\"model\":\"m\",\"temperature\":0.5,\"top_p\":0.9,\"top_k\":40,\"min_p\":0.1,"
+        "\"repetition_penalty\":1.5,\"presence_penalty\":-1,\"frequency_penalty\":2,\"seed\":-3,"
+        "\"stop\":[\"a\",\"\xe4\xb8\xad\"],\"max_tokens\":5,\"max_completion_tokens\":6,"
+        "\"stream\":true,\"stream_options\":{\"include_usage\":true},\"ignore_eos\":true,"
+        "\"logit_bias\":{\"5\":-100,\"7\":1.5},\"user\":\"u\",\"metadata\":{\"a\":\"b\"},"
+        "\"surprise\":[{}]";
+    assert_int_equal(parse(&q, OPENAI_COMPLETION, members, &e), STATUS_OK);
+    const struct sampling *s = &q.params.sampling;
+    assert_string_equal(q.model, "m");
+    assert_float_equal(s->temperature, 0.5, 0);
+    assert_float_equal(s->top_p, 0.9f, 0);
+    assert_int_equal(s->top_k, 40);
+    assert_float_equal(s->min_p, 0.1f, 0);
+    assert_float_equal(s->repetition_penalty, 1.5, 0);
+    assert_float_equal(s->presence_penalty, -1, 0);
+    assert_float_equal(s->frequency_penalty, 2, 0);
+    assert_true(s->has_seed && s->seed == (uint64_t)-3);
+    assert_int_equal(q.params.n_stop, 2);
+    assert_string_equal(q.params.stop[1], "\xe4\xb8\xad");
+    assert_int_equal(q.params.max_tokens, 6);
+    assert_true(q.stream && q.include_usage && q.params.ignore_eos);
+    assert_int_equal(s->n_bias, 2);
+    assert_int_equal(s->bias[0].token, 5);
+    assert_float_equal(s->bias[0].bias, -100, 0);
+    openai_request_fini(&q);
+}
+
+/* name, values that pass, values that do not */
+static const struct {
+    const char *name;
+    const char *good[4];
+    const char *bad[6];
+} ranges[] = {
+    {"temperature", {"0", "2", "0.7", "null"}, {"-0.1", "2.1", "\"1\"", "[]", "1e300", "true"}},
+    {"top_p", {"0.001", "1", "null"}, {"0", "1.001", "-1", "\"a\""}},
+    {"min_p", {"0", "1"}, {"-0.01", "1.5", "{}"}},
+    {"top_k", {"-1", "0", "40", "1000000"}, {"-2", "1000001", "1.5", "\"40\"", "1e30"}},
+    {"repetition_penalty", {"0.1", "2"}, {"0", "2.5", "-1"}},
+    {"presence_penalty", {"-2", "2"}, {"-2.1", "3", "\"0\""}},
+    {"frequency_penalty", {"-2", "2"}, {"-2.1", "3", "false"}},
+    {"seed", {"0", "-1", "9223372036854775807"}, {"0.5", "\"1\"", "1e19"}},
+    {"max_tokens", {"1", "2147483647", "null"}, {"0", "-1", "2147483648", "1.5", "\"5\"", "1e300"}},
+    {"max_completion_tokens", {"1", "7.0"}, {"0", "-5", "[1]"}},
+    {"stop",
+     {"\"a\"", "[]", "[\"a\",\"b\",\"c\",\"d\"]", "null"},
+     {"\"\"", "5", "[\"a\",\"b\",\"c\",\"d\",\"e\"]", "[1]", "[\"\"]", "{}"}},
+    {"stream", {"true", "false", "null"}, {"1", "\"true\""}},
+    {"ignore_eos", {"true", "false"}, {"0"}},
+    {"logit_bias",
+     {"{}", "{\"0\":100}", "null"},
+     {"[]", "{\"a\":1}", "{\"-1\":1}", "{\"5x\":1}", "{\"99999999999\":1}"}},
+    {"model", {"\"m\"", "null"}, {"5", "[]"}},
+};
+
+static void test_ranges(void **state)
+{
+    (void)state;
+    char members[200];
+    for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
+        for (size_t k = 0; k < 4 && ranges[i].good[k]; k++) {
+            snprintf(members, sizeof members, "\"%s\":%s", ranges[i].name, ranges[i].good[k]);
+            accepted(OPENAI_CHAT, members);
+            accepted(OPENAI_COMPLETION, members);
+        }
+        for (size_t k = 0; k < 6 && ranges[i].bad[k]; k++) {
+            snprintf(members, sizeof members, "\"%s\":%s", ranges[i].name, ranges[i].bad[k]);
+            refused(OPENAI_CHAT, members, ranges[i].name);
+            refused(OPENAI_COMPLETION, members, ranges[i].name);
+        }
+    }
+    refused(OPENAI_CHAT, "\"logit_bias\":{\"5\":101}", "logit_bias[5]");
+    refused(OPENAI_CHAT, "\"logit_bias\":{\"5\":\"1\"}", "logit_bias[5]");
+    refused(OPENAI_CHAT, "\"stream_options\":{\"include_usage\":true}", "stream_options");
+    refused(OPENAI_CHAT, "\"stream\":true,\"stream_options\":5", "stream_options");
+    refused(OPENAI_CHAT, "\"stream\":true,\"stream_options\":{\"include_usage\":1}",
+            "include_usage");
+}
+
+static const struct {
+    int kinds; /* 1 chat, 2 completions */
+    const char *name;
+    const char *good[3];
+    const char *bad[3];
+} unsupported[] = {
+    {3, "n", {"1", "null"}, {"2", "0", "\"1\""}},
+    {3, "best_of", {"1"}, {"2"}},
+    {3, "logprobs", {"false", "null"}, {"true", "5"}},
+    {1, "top_logprobs", {"0"}, {"3"}},
+    {2, "echo", {"false"}, {"true"}},
+    {2, "suffix", {"\"\"", "null"}, {"\"x\""}},
+    {1, "tools", {"[]", "null"}, {"[{\"type\":\"function\"}]"}},
+    {1, "tool_choice", {"\"none\"", "\"auto\""}, {"\"required\"", "{}"}},
+    {1, "functions", {"[]"}, {"[{}]"}},
+    {1, "function_call", {"\"auto\""}, {"{\"name\":\"f\"}"}},
+    {1, "response_format", {"{\"type\":\"text\"}"}, {"{\"type\":\"json_object\"}", "5"}},
+    {1, "modalities", {"[\"text\"]"}, {"[\"text\",\"audio\"]"}},
+    {1, "audio", {"null"}, {"{}"}},
+    {1, "prediction", {"null"}, {"{\"type\":\"content\"}"}},
+    {1, "web_search_options", {"null"}, {"{}"}},
+    {1, "reasoning_effort", {"\"none\""}, {"\"high\""}},
+    {1, "verbosity", {"\"medium\""}, {"\"low\""}},
+    {3, "service_tier", {"\"auto\"", "\"default\""}, {"\"flex\""}},
+    {1, "store", {"false"}, {"true"}},
+};
+
+static void try_unsupported(size_t i, enum openai_kind kind)
+{
+    char members[200];
+    for (size_t k = 0; k < 3 && unsupported[i].good[k]; k++) {
+        snprintf(members, sizeof members, "\"%s\":%s", unsupported[i].name, unsupported[i].good[k]);
+        accepted(kind, members);
+    }
+    for (size_t k = 0; k < 3 && unsupported[i].bad[k]; k++) {
+        snprintf(members, sizeof members, "\"%s\":%s", unsupported[i].name, unsupported[i].bad[k]);
+        if (unsupported[i].kinds & (kind == OPENAI_CHAT ? 1 : 2))
+            refused(kind, members, unsupported[i].name);
+        else
+            accepted(kind, members); /* unknown there, so ignored */
+    }
+}
+
+static void test_unsupported(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof unsupported / sizeof *unsupported; i++) {
+        try_unsupported(i, OPENAI_CHAT);
+        try_unsupported(i, OPENAI_COMPLETION);
+    }
+}
+
+static enum status parse_body(struct openai_request *q, enum openai_kind kind, const char *body,
+                              struct err *e)
+{
+    *e = (struct err){0};
+    return openai_parse(q, kind, body, strlen(body), e);
+}
+
+static void test_messages(void **state)
+{
+    (void)state;
+    struct openai_request q;
+    struct err e;
+    static const char good[] = "{\"messages\":[{\"role\":\"developer\",\"content\":\"d\"},"
+                               "{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"a\"},"
+                               "{\"type\":\"text\",\"text\":\"b\"}],\"name\":\"n\"},"
+                               "{\"role\":\"assistant\",\"content\":\"c\",\"tool_calls\":[]}]}";
+    assert_int_equal(parse_body(&q, OPENAI_CHAT, good, &e), STATUS_OK);
+    char *text = json_dumps(q.messages, JSON_COMPACT);
+    assert_string_equal(text, "[{\"role\":\"system\",\"content\":\"d\"},"
+                              "{\"role\":\"user\",\"content\":\"ab\"},"
+                              "{\"role\":\"assistant\",\"content\":\"c\"}]");
+    free(text);
+    openai_request_fini(&q);
+}
+
+static void test_bad_messages(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *body;
+        const char *param;
+    } bad[] = {
+        {"{}", "messages"},
+        {"{\"messages\":null}", "messages"},
+        {"{\"messages\":[]}", "messages"},
+        {"{\"messages\":\"hi\"}", "messages"},
+        {"{\"messages\":[5]}", "messages[0].role"},
+        {"{\"messages\":[{\"content\":\"a\"}]}", "messages[0].role"},
+        {"{\"messages\":[{\"role\":\"king\",\"content\":\"a\"}]}", "messages[0].role"},
+        {"{\"messages\":[{\"role\":\"tool\",\"content\":\"a\"}]}", "messages[0].role"},
+        {"{\"messages\":[{\"role\":\"user\"}]}", "messages[0].content"},
+        {"{\"messages\":[{\"role\":\"user\",\"content\":null}]}", "messages[0].content"},
+        {"{\"messages\":[{\"role\":\"user\",\"content\":5}]}", "messages[0].content"},
+        {"{\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"image_url\"}]}]}",
+         "messages[0].content[0]"},
+        {"{\"messages\":[{\"role\":\"user\",\"content\":[\"a\"]}]}", "messages[0].content[0]"},
+        {"{\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"text\"}]}]}",
+         "messages[0].content[0]"},
+        {"{\"messages\":[{\"role\":\"assistant\",\"content\":\"a\",\"tool_calls\":[{}]}]}",
+         "messages[0].tool_calls"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct openai_request q;
+        struct err e;
+        enum status st = parse_body(&q, OPENAI_CHAT, bad[i].body, &e);
+        if (st != STATUS_INVALID || strcmp(e.param, bad[i].param) != 0)
+            fail_msg("%s: status %d, param \"%s\", \"%s\"", bad[i].body, st, e.param, e.text);
+        openai_request_fini(&q);
+    }
+}
+
+/* LIMIT_MESSAGES */
+static void test_many_messages(void **state)
+{
+    (void)state;
+    for (size_t over = 0; over < 2; over++) {
+        struct openai_request q;
+        struct err e = {0};
+        struct buf b = {0};
+        buf_puts(&b, "{\"messages\":[");
+        for (size_t i = 0; i < LIMIT_MESSAGES + over; i++)
+            buf_printf(&b, "%s{\"role\":\"user\",\"content\":\"\"}", i ? "," : "");
+        buf_puts(&b, "]}");
+        assert_int_equal(openai_parse(&q, OPENAI_CHAT, buf_str(&b), b.len, &e),
+                         over ? STATUS_INVALID : STATUS_OK);
+        openai_request_fini(&q);
+        buf_fini(&b);
+    }
+}
+
+/* LIMIT_LOGIT_BIAS, LIMIT_STOP_BYTES */
+static void test_large_fields(void **state)
+{
+    (void)state;
+    for (size_t over = 0; over < 2; over++) {
+        struct openai_request q;
+        struct err e = {0};
+        struct buf b = {0};
+        buf_puts(&b, "{\"prompt\":\"a\",\"logit_bias\":{");
+        for (size_t i = 0; i < LIMIT_LOGIT_BIAS + over; i++)
+            buf_printf(&b, "%s\"%zu\":1", i ? "," : "", i);
+        buf_puts(&b, "}}");
+        assert_int_equal(openai_parse(&q, OPENAI_COMPLETION, buf_str(&b), b.len, &e),
+                         over ? STATUS_INVALID : STATUS_OK);
+        openai_request_fini(&q);
+        buf_clear(&b);
+        buf_puts(&b, "{\"prompt\":\"a\",\"stop\":\"");
+        for (size_t i = 0; i < LIMIT_STOP_BYTES + over; i++)
+            buf_putc(&b, 'x');
+        buf_puts(&b, "\"}");
+        assert_int_equal(openai_parse(&q, OPENAI_COMPLETION, buf_str(&b), b.len, &e),
+                         over ? STATUS_INVALID : STATUS_OK);
+        openai_request_fini(&q);
+        buf_fini(&b);
+    }
+}
+
+static void test_prompts(void **state)
+{
+    (void)state;
+    struct openai_request q;
+    struct err e;
+    assert_int_equal(parse_body(&q, OPENAI_COMPLETION, "{\"prompt\":[\"hi\"]}", &e), STATUS_OK);
+    assert_string_equal(q.prompt, "hi");
+    openai_request_fini(&q);
+    assert_int_equal(parse_body(&q, OPENAI_COMPLETION, "{\"prompt\":[1,2,3]}", &e), STATUS_OK);
+    assert_null(q.prompt);
+    assert_int_equal(q.ids.count, 3);
+    assert_int_equal(q.ids.ids[2], 3);
+    openai_request_fini(&q);
+    static const char *const bad[] = {
+        "{}",
+        "{\"prompt\":null}",
+        "{\"prompt\":5}",
+        "{\"prompt\":[]}",
+        "{\"prompt\":[\"a\",\"b\"]}",
+        "{\"prompt\":[[1,2]]}",
+        "{\"prompt\":[1,\"a\"]}",
+        "{\"prompt\":[-1]}",
+        "{\"prompt\":[1.5]}",
+        "{\"prompt\":[99999999999]}",
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        assert_int_equal(parse_body(&q, OPENAI_COMPLETION, bad[i], &e), STATUS_INVALID);
+        if (strncmp(e.param, "prompt", 6) != 0)
+            fail_msg("%s: param \"%s\", \"%s\"", bad[i], e.param, e.text);
+        openai_request_fini(&q);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_defaults),      cmocka_unit_test(test_values),
+        cmocka_unit_test(test_ranges),        cmocka_unit_test(test_unsupported),
+        cmocka_unit_test(test_messages),      cmocka_unit_test(test_bad_messages),
+        cmocka_unit_test(test_many_messages), cmocka_unit_test(test_large_fields),
+        cmocka_unit_test(test_prompts),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
