@@ -155,3 +155,9 @@ def servers(binary: Path) -> Iterator[Callable[..., Server]]:
 def server(servers: Callable[..., Server], model: Path) -> Server:
     """The default model with default flags, shared by every test that only asks."""
     return servers(model)
+
+
+@pytest.fixture(scope="session")
+def small(servers: Callable[..., Server], tiny: Path) -> Server:
+    """A random model with default flags: answers at once, and talks nonsense."""
+    return servers(tiny)

@@ -1,0 +1,92 @@
+"""SIGTERM: what runs may finish, what comes is refused, and there is an end to it."""
+
+import json
+import signal
+import threading
+import time
+
+import pytest
+from wire import connect, error_of, post_bytes, read_response, request, stream
+
+LONG = {"prompt": "Once upon a time", "ignore_eos": True, "temperature": 0}
+
+
+class Reader(threading.Thread):
+    """Reads a stream to its end."""
+
+    def __init__(self, server, max_tokens: int) -> None:
+        super().__init__(daemon=True)
+        self.frames: list[str] = []
+        self.source = stream(server, "/v1/completions", LONG | {"max_tokens": max_tokens})
+        self.frames.append(next(self.source))  # accepted
+        self.start()
+
+    def run(self) -> None:
+        for frame in self.source:
+            self.frames.append(frame)
+
+
+def ask(server) -> tuple[int, dict, bytes]:
+    with connect(server) as sock:
+        sock.sendall(post_bytes("/v1/completions", {"prompt": "a", "max_tokens": 1}))
+        return read_response(sock)
+
+
+def wait_draining(server) -> None:
+    while server.get("/health")[1]["status"] != "draining":
+        time.sleep(0.01)
+
+
+def test_running_requests_finish(servers, model):
+    server = servers(model)
+    reader = Reader(server, 40)
+    server.process.terminate()
+    wait_draining(server)
+    status, headers, body = ask(server)
+    assert status == 503 and int(headers["retry-after"]) > 0
+    assert "shutting down" in error_of(body)["message"]
+    assert request(server, "GET", "/ready")[0] == 503
+    assert request(server, "GET", "/health")[0] == 200
+    reader.join(60)
+    assert reader.frames[-1] == "data: [DONE]"
+    last = json.loads(reader.frames[-2][len("data: "):])
+    assert last["choices"][0]["finish_reason"] == "length"
+    assert server.process.wait(10) == 0
+
+
+def test_the_deadline_ends_it(servers, model):
+    server = servers(model, "--drain-timeout", 1)
+    reader = Reader(server, 8000)
+    start = time.monotonic()
+    server.process.terminate()
+    assert server.process.wait(20) == 0
+    assert 0.9 < time.monotonic() - start < 15
+    reader.join(10)
+    error = json.loads(reader.frames[-1][len("data: "):])["error"]
+    assert "shutting down" in error["message"]
+
+
+@pytest.mark.parametrize("second", [signal.SIGTERM, signal.SIGINT])
+def test_a_second_signal_ends_it_at_once(servers, model, second):
+    server = servers(model)
+    Reader(server, 8000)
+    server.process.terminate()
+    wait_draining(server)
+    start = time.monotonic()
+    server.process.send_signal(second)
+    assert server.process.wait(10) == 0
+    assert time.monotonic() - start < 5
+
+
+def test_idle_connections_do_not_hold_it_up(servers, tiny):
+    server = servers(tiny)
+    with connect(server) as idle:
+        idle.sendall(b"GET /health HTTP/1.1\r\nHost: a\r\n\r\n")
+        read_response(idle)
+        assert server.stop() == 0
+
+
+def test_sigint_is_the_same(servers, tiny):
+    server = servers(tiny)
+    server.process.send_signal(signal.SIGINT)
+    assert server.process.wait(10) == 0
