@@ -109,16 +109,33 @@ static enum status bind_table(struct binder *b, const struct arch_tensor *rows, 
     return STATUS_OK;
 }
 
+static bool is_bound(const struct binder *b, const struct arch *arch, const struct tensor *t)
+{
+    const struct model *m = b->m;
+    for (size_t i = 0; i < arch->n_tensors; i++)
+        if (memcmp((const char *)m + arch->tensors[i].offset, &t, sizeof(void *)) == 0)
+            return true;
+    for (uint32_t l = 0; l < m->config.n_layers; l++)
+        for (size_t i = 0; i < arch->n_layer_tensors; i++)
+            if (memcmp((const char *)&m->layers[l] + arch->layer_tensors[i].offset, &t,
+                       sizeof(void *)) == 0)
+                return true;
+    return false;
+}
+
 /* A tensor that no row asked for belongs to a feature the forward pass would silently leave out. */
-static enum status check_all_bound(const struct binder *b, struct err *err)
+static enum status check_all_bound(const struct binder *b, const struct arch *arch, struct err *err)
 {
     size_t n = gguf_tensor_count(b->g);
-    if (b->n_bound == n)
-        return STATUS_OK;
-    return err_set(err, STATUS_UNSUPPORTED,
-                   "architecture %s with %u layers uses %zu of the file's %zu tensors; the others "
-                   "mean a feature that is not implemented",
-                   b->m->config.arch, b->m->config.n_layers, b->n_bound, n);
+    for (size_t i = 0; i < n && b->n_bound < n; i++) {
+        const struct tensor *t = gguf_tensor_at(b->g, i);
+        if (!is_bound(b, arch, t))
+            return err_param(err, STATUS_UNSUPPORTED, t->name,
+                             "tensor %s: no part of architecture %s with %u layers as implemented "
+                             "here",
+                             t->name, arch->name, b->m->config.n_layers);
+    }
+    return STATUS_OK;
 }
 
 static enum status bind_tensors(struct binder *b, const struct arch *arch, struct err *err)
@@ -128,7 +145,7 @@ static enum status bind_tensors(struct binder *b, const struct arch *arch, struc
     for (uint32_t l = 0; l < m->config.n_layers && !st; l++)
         st = bind_table(b, arch->layer_tensors, arch->n_layer_tensors, &m->layers[l], l, err);
     if (!st)
-        st = check_all_bound(b, err);
+        st = check_all_bound(b, arch, err);
     if (!m->output)
         m->output = m->token_embd;
     return st;
