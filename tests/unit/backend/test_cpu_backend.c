@@ -1,0 +1,313 @@
+/* The CPU backend: a row's logits depend on its own tokens and positions only, in every bit.
+ *
+ * One sequence is computed alone, in one chunk, on one thread: the reference. Then with everything
+ * around it changed, one thing at a time, at every CPU level and with both kinds of activations.
+ */
+#include "support/cmocka_all.h"
+#include "support/tiny_model.h"
+
+#include "backend/backend.h"
+#include "base/cpu.h"
+
+#include <math.h>
+
+#define N_TOKENS    100
+#define N_NEIGHBOUR 45 /* tokens of each neighbour */
+#define N_BLOCKS    32
+#define MAX_ROWS    256
+#define SEQ_BLOCKS  4 /* blocks of the sequence under test */
+
+static struct tiny_model tiny;
+static int32_t tokens[N_TOKENS];
+static int32_t neighbour_tokens[N_NEIGHBOUR];
+
+/* What is around the sequence. */
+struct setting {
+    uint32_t levels;
+    enum activations activations;
+    enum kv_type kv_type;
+    int n_threads;
+    uint32_t chunk;
+    bool neighbours;     /* one before it and one behind it in every batch */
+    bool other_blocks;   /* its blocks lie backwards in the cache */
+    bool layer_by_layer; /* step_advance(1) */
+    bool last_only;      /* only the last row's logits are asked for */
+    uint32_t drop_after; /* layers after which the neighbours leave; 0: they stay */
+};
+
+static struct backend *open_backend(const struct setting *s)
+{
+    struct err err = {0};
+    struct backend *b;
+    struct backend_options o = {
+        .n_threads = s->n_threads,
+        .cpu_levels = s->levels,
+        .activations = s->activations,
+        .kv_type = s->kv_type,
+        .max_rows = MAX_ROWS,
+        .max_outputs = MAX_ROWS,
+        .max_seqs = 4,
+        .n_ctx = 256,
+    };
+    assert_int_equal(cpu_backend.open(&b, tiny.model, &o, &err), STATUS_OK);
+    assert_int_equal(b->ops->kv_create(b, N_BLOCKS, &err), STATUS_OK);
+    return b;
+}
+
+static void advance(struct backend *b, const struct setting *s)
+{
+    uint32_t layers = 0;
+    uint32_t step = s->layer_by_layer || s->drop_after ? 1 : tiny.model->config.n_layers;
+    while (!b->ops->step_advance(b, step)) {
+        layers += step;
+        if (s->drop_after && layers == s->drop_after) {
+            b->ops->step_drop(b, 7);
+            b->ops->step_drop(b, 9);
+        }
+    }
+}
+
+/* One chunk; the rows of the sequence's logits are copied to `out`. */
+static void run_chunk(struct backend *b, const struct setting *s, const uint32_t *blocks,
+                      uint32_t at, uint32_t n, float *out)
+{
+    const uint32_t left[] = {20, 21}, right[] = {22, 23};
+    const struct batch_seq own = {8, tokens + at, n, at, blocks, OUTPUT_ALL};
+    struct batch_seq seqs[3] = {
+        {7, neighbour_tokens, N_NEIGHBOUR, 0, left, OUTPUT_LAST},
+        own,
+        {9, neighbour_tokens + 3, N_NEIGHBOUR - 3, 0, right, OUTPUT_ALL},
+    };
+    size_t n_vocab = tiny.model->config.n_vocab;
+    uint32_t skip = s->neighbours ? 1 : 0;
+    struct step_result result;
+    if (s->last_only)
+        seqs[1].output = OUTPUT_LAST;
+    if (s->neighbours)
+        b->ops->step_begin(b, &(struct batch){seqs, 3});
+    else
+        b->ops->step_begin(b, &(struct batch){seqs + 1, 1});
+    advance(b, s);
+    b->ops->step_finish(b, &result);
+    uint32_t rows = s->last_only ? 1 : n;
+    assert_int_equal(result.n_rows, rows + (s->neighbours ? 1 + N_NEIGHBOUR - 3 : 0));
+    memcpy(out + (n - rows) * n_vocab, result.logits + skip * n_vocab,
+           rows * n_vocab * sizeof *out);
+}
+
+/* (N_TOKENS, n_vocab), the caller's to free. */
+static float *run_setting(const struct setting *s)
+{
+    size_t n_vocab = tiny.model->config.n_vocab;
+    const uint32_t forward[SEQ_BLOCKS] = {0, 1, 2, 3}, backward[SEQ_BLOCKS] = {31, 11, 30, 5};
+    float *logits = mem_array(N_TOKENS * n_vocab, sizeof *logits);
+    struct backend *b = open_backend(s);
+    assert_non_null(logits);
+    for (uint32_t at = 0; at < N_TOKENS; at += s->chunk) {
+        uint32_t n = N_TOKENS - at < s->chunk ? N_TOKENS - at : s->chunk;
+        run_chunk(b, s, s->other_blocks ? backward : forward, at, n, logits + at * n_vocab);
+    }
+    b->ops->close(b);
+    return logits;
+}
+
+static void assert_same(const struct setting *s, const float *expected, const char *what)
+{
+    size_t n_vocab = tiny.model->config.n_vocab;
+    float *logits = run_setting(s);
+    size_t first = s->last_only ? (N_TOKENS - 1) * n_vocab : 0;
+    size_t bytes = (N_TOKENS * n_vocab - first) * sizeof *logits;
+    if (memcmp(logits + first, expected + first, bytes) != 0)
+        fail_msg("%s changes bits (levels 0x%x, activations %d, KV type %d)", what, s->levels,
+                 (int)s->activations, (int)s->kv_type);
+    mem_free(logits);
+}
+
+static void check_chunks(const struct setting *base, const float *expected)
+{
+    static const uint32_t sizes[] = {1, 3, 7, 32, 33};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        struct setting s = *base;
+        char what[32];
+        snprintf(what, sizeof what, "a chunk of %u", sizes[i]);
+        s.chunk = sizes[i];
+        assert_same(&s, expected, what);
+        s.neighbours = true;
+        assert_same(&s, expected, what);
+    }
+}
+
+static void check_surroundings(const struct setting *base, const float *expected)
+{
+    struct setting s = *base;
+    s.n_threads = 2;
+    assert_same(&s, expected, "a second thread");
+    s.n_threads = 5;
+    assert_same(&s, expected, "five threads");
+    s = *base;
+    s.neighbours = true;
+    assert_same(&s, expected, "neighbours");
+    s.n_threads = 2;
+    s.chunk = 40;
+    assert_same(&s, expected, "neighbours and a second thread");
+    s = *base;
+    s.other_blocks = true;
+    assert_same(&s, expected, "another block table");
+    s = *base;
+    s.layer_by_layer = true;
+    assert_same(&s, expected, "advancing by one layer");
+    s = *base;
+    s.last_only = true;
+    assert_same(&s, expected, "asking for the last row only");
+}
+
+static void check_drops(const struct setting *base, const float *expected)
+{
+    for (uint32_t after = 1; after <= 2; after++) {
+        struct setting s = *base;
+        s.neighbours = true;
+        s.drop_after = after;
+        s.n_threads = 2;
+        assert_same(&s, expected, "dropped neighbours");
+    }
+}
+
+static void check_everything(uint32_t levels, enum activations activations, enum kv_type kv_type)
+{
+    struct setting base = {
+        .levels = levels,
+        .activations = activations,
+        .kv_type = kv_type,
+        .n_threads = 1,
+        .chunk = N_TOKENS,
+    };
+    float *expected = run_setting(&base);
+    size_t n = N_TOKENS * tiny.model->config.n_vocab;
+    for (size_t i = 0; i < n; i++)
+        assert_true(isfinite(expected[i]));
+    check_chunks(&base, expected);
+    check_surroundings(&base, expected);
+    check_drops(&base, expected);
+    mem_free(expected);
+}
+
+static void bits_depend_on_the_row_alone(void **state)
+{
+    (void)state;
+    uint32_t machine = cpu_detect();
+    const uint32_t masks[] = {0, CPU_AVX2, CPU_AVX2 | CPU_AVX512, CPU_ALL};
+    uint32_t previous = CPU_ALL;
+    for (size_t i = 0; i < sizeof masks / sizeof masks[0]; i++) {
+        uint32_t levels = machine & masks[i];
+        if (levels == previous)
+            continue;
+        previous = levels;
+        check_everything(levels, ACTIVATIONS_INT8, KV_F16);
+        check_everything(levels, ACTIVATIONS_F32, KV_F32);
+    }
+}
+
+static void a_copied_block_is_the_same_block(void **state)
+{
+    (void)state;
+    struct setting s = {cpu_detect(), ACTIVATIONS_INT8, KV_F16, 2, N_TOKENS, .last_only = true};
+    size_t n_vocab = tiny.model->config.n_vocab;
+    const uint32_t blocks[SEQ_BLOCKS] = {0, 1, 2, 3}, copies[SEQ_BLOCKS] = {4, 5, 2, 3};
+    float *expected = run_setting(&s);
+    float *logits = mem_array(N_TOKENS * n_vocab, sizeof *logits);
+    struct backend *b = open_backend(&s);
+    run_chunk(b, &s, blocks, 0, 40, logits);
+    b->ops->kv_copy(b, 4, 0, KV_BLOCK);
+    b->ops->kv_copy(b, 5, 1, 40 - KV_BLOCK);
+    run_chunk(b, &s, copies, 40, N_TOKENS - 40, logits + 40 * n_vocab);
+    size_t last = (N_TOKENS - 1) * n_vocab;
+    assert_memory_equal(logits + last, expected + last, n_vocab * sizeof *logits);
+    b->ops->close(b);
+    mem_free(logits);
+    mem_free(expected);
+}
+
+static void a_step_may_lose_all_its_sequences(void **state)
+{
+    (void)state;
+    struct setting s = {cpu_detect(), ACTIVATIONS_INT8, KV_F16, 2, N_TOKENS, .neighbours = false};
+    struct backend *b = open_backend(&s);
+    const uint32_t blocks[SEQ_BLOCKS] = {0, 1, 2, 3};
+    struct batch_seq seq = {8, tokens, N_TOKENS, 0, blocks, OUTPUT_LAST};
+    struct step_result result;
+    for (uint32_t after = 0; after <= tiny.model->config.n_layers; after++) {
+        b->ops->step_begin(b, &(struct batch){&seq, 1});
+        bool done = after > 0 && b->ops->step_advance(b, after);
+        b->ops->step_drop(b, 8);
+        b->ops->step_drop(b, 8);
+        b->ops->step_drop(b, 1000);
+        while (!done)
+            done = b->ops->step_advance(b, 1);
+        b->ops->step_finish(b, &result);
+        assert_int_equal(result.n_rows, 1);
+    }
+    b->ops->close(b);
+}
+
+static void too_large_a_cache_names_both_sizes(void **state)
+{
+    (void)state;
+    struct backend_options o = {1, cpu_detect(), ACTIVATIONS_INT8, KV_F16, MAX_ROWS, MAX_ROWS,
+                                4, 256};
+    struct err err = {0};
+    struct backend *b;
+    struct backend_memory m;
+    assert_int_equal(cpu_backend.open(&b, tiny.model, &o, &err), STATUS_OK);
+    assert_int_equal(b->ops->kv_create(b, UINT32_MAX, &err), STATUS_NO_MEMORY);
+    assert_non_null(strstr(err.text, "need"));
+    assert_non_null(strstr(err.text, "available"));
+    b->ops->memory(b, &m);
+    assert_int_equal(m.kv, 0);
+    assert_true(m.weights > 0 && m.activations > 0);
+    assert_int_equal(b->ops->kv_create(b, 2, &err), STATUS_OK);
+    b->ops->memory(b, &m);
+    assert_true(m.kv >= 2 * model_kv_block_bytes(&tiny.model->config, KV_F16));
+    b->ops->close(b);
+}
+
+static void the_table_has_the_cpu(void **state)
+{
+    (void)state;
+    assert_ptr_equal(backend_find("cpu"), &cpu_backend);
+    assert_ptr_equal(backend_at(0), &cpu_backend);
+    assert_null(backend_find("abacus"));
+    assert_null(backend_at(1));
+}
+
+static int open_model(void **state)
+{
+    (void)state;
+    struct err err = {0};
+    struct random random = {3};
+    tiny = tiny_model_default;
+    tiny.biases = tiny.rope_factors = true;
+    for (size_t i = 0; i < N_TOKENS; i++)
+        tokens[i] = (int32_t)random_below(&random, tiny.n_vocab);
+    for (size_t i = 0; i < N_NEIGHBOUR; i++)
+        neighbour_tokens[i] = (int32_t)random_below(&random, tiny.n_vocab);
+    return tiny_model_bind(&tiny, &err);
+}
+
+static int close_model(void **state)
+{
+    (void)state;
+    tiny_model_fini(&tiny);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bits_depend_on_the_row_alone),
+        cmocka_unit_test(a_copied_block_is_the_same_block),
+        cmocka_unit_test(a_step_may_lose_all_its_sequences),
+        cmocka_unit_test(too_large_a_cache_names_both_sizes),
+        cmocka_unit_test(the_table_has_the_cpu),
+    };
+    return cmocka_run_group_tests_name("cpu_backend", tests, open_model, close_model);
+}
