@@ -129,14 +129,20 @@ static void ready(struct server *s, struct http_exchange *x)
 
 /* Dispatch */
 
+static bool matches(const char *pattern, const char *path)
+{
+    size_t n = strlen(pattern);
+    if (strncmp(path, pattern, n) != 0)
+        return false;
+    bool open_ended = pattern[n - 1] == '/';
+    return open_ended == (path[n] != '\0');
+}
+
 static const struct route *find(const char *path)
 {
-    for (size_t i = 0; i < sizeof routes / sizeof *routes; i++) {
-        size_t n = strlen(routes[i].path);
-        bool prefix = routes[i].path[n - 1] == '/' && path[n - 1] != '\0' && path[n] != '\0';
-        if (strncmp(path, routes[i].path, n) == 0 && (path[n] == '\0' ? !prefix : prefix))
+    for (size_t i = 0; i < sizeof routes / sizeof *routes; i++)
+        if (matches(routes[i].path, path))
             return &routes[i];
-    }
     return NULL;
 }
 
