@@ -3,12 +3,15 @@
 #include "base/buf.h"
 #include "base/limits.h"
 
-/* The spelling of a special token as the template's variable; absent when the model has none. */
+/* The spelling of a special token as the template's variable; absent when the model has none, also
+ * if `extra` had one: the template's tokens are trusted. */
 static int set_token(json_t *context, const char *name, const struct tokenizer *tokenizer,
                      int32_t id)
 {
-    if (id < 0)
+    if (id < 0) {
+        json_object_del(context, name);
         return 0;
+    }
     size_t len;
     const char *piece = tokenizer_piece(tokenizer, id, &len);
     return json_object_set_new(context, name, json_stringn(piece, len));

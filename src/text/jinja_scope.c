@@ -1,6 +1,7 @@
 #include "text/jinja_scope.h"
 
 #include "text/jinja_builtin.h"
+#include "text/jinja_text.h"
 
 #include <string.h>
 
@@ -48,6 +49,17 @@ bool jinja_scope_bind(struct jinja_run *r, const struct jinja_name *name, struct
     return true;
 }
 
+/* The model's own special tokens, which whoever renders gives by their spelling: template text. */
+static bool names_token(const struct jinja_name *name)
+{
+    static const char *const names[] = {"bos_token", "eos_token"};
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (name->s.len == strlen(names[i]) && memcmp(name->s.bytes, names[i], name->s.len) == 0)
+            return true;
+    return false;
+}
+
 /* A name that no scope has bound: looked up once, then kept at the top level. */
 static bool resolve(struct jinja_run *r, const struct jinja_name *name, struct jinja_value *out)
 {
@@ -55,6 +67,8 @@ static bool resolve(struct jinja_run *r, const struct jinja_name *name, struct j
         r->context != NULL ? json_object_getn(r->context, name->s.bytes, name->s.len) : NULL;
     const struct jinja_builtin *global;
 
+    if (json_is_string(json) && names_token(name))
+        return jinja_text_borrow(r, json_string_value(json), json_string_length(json), true, out);
     if (json != NULL)
         return jinja_from_json(r, json, out);
     global = jinja_builtin_global(&name->s);

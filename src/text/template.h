@@ -24,7 +24,8 @@ void template_free(struct template *t);
 
 /* Renders with `context` (an object whose members are the template's variables) into *text.
  * trusted (may be NULL) receives one byte per byte of text: 1 where the template's own source wrote
- * it, 0 where it came from the context. See tokenizer_encode. */
+ * it, 0 where it came from the context; the variables bos_token and eos_token count as template:
+ * they must be the model's own, never a client's. See tokenizer_encode. */
 enum status template_render(const struct template *t, json_t *context, struct buf *text,
                             struct buf *trusted, struct err *err);
 
