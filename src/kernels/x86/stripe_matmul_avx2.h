@@ -49,6 +49,21 @@ ALWAYS_INLINE void tile_at(const struct matmul_args *a, const struct stripe *s, 
         memcpy(a->out + (first_token + i) * a->out_stride + r, edge[i], rows * sizeof **edge);
 }
 
+/* Reads a byte of every cache line of a piece of 16 rows, in the order of addresses. The unpacking
+ * itself goes through 16 rows side by side, and hardware prefetchers run ahead of one stream only:
+ * with weights in DRAM this doubles the speed for one token; prefetch instructions did not help. */
+ALWAYS_INLINE void read_ahead(const struct matmul_args *a, size_t r, size_t g, size_t n)
+{
+    size_t n_groups = a->k / Q8_VALUES,
+           end = r + STRIPE_ROWS < a->n_rows ? r + STRIPE_ROWS : a->n_rows;
+    size_t from = g * a->w_row_bytes / n_groups, bytes = n * a->w_row_bytes / n_groups;
+    for (size_t i = r; i < end; i++) {
+        const volatile char *row = (const char *)a->w + i * a->w_row_bytes + from;
+        for (size_t b = 0; b < bytes; b += 64)
+            (void)row[b];
+    }
+}
+
 /* width: tokens in a full tile, a constant <= TILE_MAX. */
 ALWAYS_INLINE void matmul_q8(const struct matmul_args *a, octet_unpack *unpack, tile_fn *run,
                              size_t width)
@@ -58,6 +73,7 @@ ALWAYS_INLINE void matmul_q8(const struct matmul_args *a, octet_unpack *unpack, 
     for (size_t r = 0; r < a->n_rows; r += STRIPE_ROWS) {
         for (size_t g = 0; g < n_groups; g += STRIPE_GROUPS) {
             size_t n = n_groups - g < STRIPE_GROUPS ? n_groups - g : STRIPE_GROUPS;
+            read_ahead(a, r, g, n);
             stripe_fill(&s, a, r, g, n, unpack);
             for (size_t t = 0; t < a->n_tokens; t += width) {
                 size_t tokens = a->n_tokens - t < width ? a->n_tokens - t : width;
