@@ -57,18 +57,31 @@ struct call {
 
 /* The end */
 
+/* The parts of TTFT, for answers that got so far. */
+static void put_parts(struct buf *out, const struct timeline *timeline)
+{
+    struct timeline_ttft t = timeline_ttft(timeline);
+    if (timeline->at_us[TIMELINE_FIRST_CONTENT] == 0)
+        return;
+    buf_printf(out,
+               " receive_us=%" PRId64 " tokenize_us=%" PRId64 " submit_us=%" PRId64
+               " queue_us=%" PRId64 " cache_us=%" PRId64 " prefill_us=%" PRId64
+               " first_write_us=%" PRId64 " ttft_us=%" PRId64,
+               t.receive_us, t.tokenize_us, t.submit_us, t.queue_us, t.cache_us, t.prefill_us,
+               t.first_write_us, t.total_us);
+}
+
 static void log_call(const struct call *c)
 {
-    struct timeline_ttft t = timeline_ttft(&c->timeline);
+    struct buf parts = {0};
+    put_parts(&parts, &c->timeline);
     log_info("request.done",
              "request_id=%s id=%s route=%s status=%d stream=%d prompt_tokens=%u "
-             "completion_tokens=%u finish=%s gone=%d receive_us=%" PRId64 " tokenize_us=%" PRId64
-             " submit_us=%" PRId64 " queue_us=%" PRId64 " cache_us=%" PRId64 " prefill_us=%" PRId64
-             " first_write_us=%" PRId64 " ttft_us=%" PRId64,
+             "completion_tokens=%u finish=%s gone=%d%s",
              c->request_id, c->id, c->ask.kind == OPENAI_CHAT ? "chat" : "completions", c->status,
              c->streaming, c->prompt_tokens, c->completion_tokens, finish_reason_name(c->finish),
-             c->gone, t.receive_us, t.tokenize_us, t.submit_us, t.queue_us, t.cache_us,
-             t.prefill_us, t.first_write_us, t.total_us);
+             c->gone, buf_str(&parts));
+    buf_fini(&parts);
 }
 
 static void unlink_call(struct call *c)

@@ -1,6 +1,5 @@
 """A client that leaves: its request ends within a step, wherever it was; its blocks are free."""
 
-import json
 import socket
 import struct
 import time
@@ -105,16 +104,3 @@ def test_the_log_says_who_left(server, idle):
     time.sleep(0.1)
     line = next(line for line in server.lines if "leaver-1" in line)
     assert "gone=1" in line and "finish=cancelled" in line
-
-
-def test_a_slow_reader_gets_everything(small):
-    """Nothing is read until the answer is complete: it waits, whole."""
-    body = {"prompt": "a", "max_tokens": 200, "ignore_eos": True, "stream": True}
-    with connect(small) as sock:
-        sock.sendall(post_bytes("/v1/completions", body))
-        wait_until(small, lambda h: h["running"] == h["waiting"] == 0)
-        data = b""
-        while b"data: [DONE]" not in data:
-            data += sock.recv(65536)
-    frames = [line for line in data.split(b"\n") if line.startswith(b"data: {")]
-    assert json.loads(frames[-1][len(b"data: "):])["timings"]["predicted_n"] == 200

@@ -47,7 +47,7 @@ def test_running_requests_finish(servers, model):
     assert "shutting down" in error_of(body)["message"]
     assert request(server, "GET", "/ready")[0] == 503
     assert request(server, "GET", "/health")[0] == 200
-    reader.join(60)
+    reader.join(120)
     assert reader.frames[-1] == "data: [DONE]"
     last = json.loads(reader.frames[-2][len("data: "):])
     assert last["choices"][0]["finish_reason"] == "length"
