@@ -68,6 +68,10 @@ static void announce(struct server *s)
     log_info("server.ready", "url=%s model=%s seconds=%.3f n_ctx=%u slots=%u kv_blocks=%u",
              ready.url, log_quote(ready.model, name, sizeof name), ready.seconds, s->info.n_ctx,
              s->info.n_slots, s->info.n_kv_blocks);
+    const struct backend_memory *m = &s->info.memory;
+    log_info("server.memory",
+             "weights=%zu repacked=%zu kv=%zu activations=%zu slots=%zu threads=%d", m->weights,
+             m->repacked, m->kv, m->activations, s->info.slots_memory, s->info.n_threads);
     s->options.ready(s->options.arg, &ready);
 }
 
@@ -265,7 +269,8 @@ enum status server_run(const struct server_options *options, struct err *err)
         st = s->load_status;
         *err = s->load_err;
     }
-    log_info("server.end", NULL);
+    if (st == STATUS_OK)
+        log_info("server.end", NULL);
     close_all(s);
     return st;
 }

@@ -3,6 +3,7 @@ that of the unstreamed answer."""
 
 import concurrent.futures
 import json
+import time
 
 import pytest
 from wire import chunks, connect, post_bytes, read_response, stream, text_of
@@ -150,3 +151,19 @@ def test_concurrent_streams_do_not_mix(server):
 
 def counting(n: int) -> dict:
     return {"prompt": f"{n} {n + 1} {n + 2} {n + 3}", "temperature": 0, "max_tokens": 16}
+
+
+def test_receive_counts_from_the_first_byte_of_the_request(small):
+    """Not from when the connection was made, nor from the request before."""
+    data = post_bytes("/v1/completions", {"prompt": "a", "max_tokens": 1})
+    with connect(small) as sock:
+        for pause in (0.4, 0.4):
+            time.sleep(pause)
+            sock.sendall(data)
+            _, _, answer = read_response(sock)
+            assert json.loads(answer)["ttft"]["receive_ms"] < 200
+        sock.sendall(data[:10])
+        time.sleep(0.3)
+        sock.sendall(data[10:])
+        _, _, answer = read_response(sock)
+        assert 290 < json.loads(answer)["ttft"]["receive_ms"] < 2000
