@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #define SPIN_NS     20000
-#define WORKER_NICE 1 /* the I/O thread (nice 0) pre-empts the workers */
+#define WORKER_NICE 1 /* above the creating thread's: the I/O thread pre-empts the workers */
 
 struct worker {
     struct pool *pool;
@@ -98,7 +98,7 @@ static void *worker_main(void *arg)
     struct worker *w = arg;
     struct pool *p = w->pool;
     mem_forbid(true);
-    setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), WORKER_NICE);
+    setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + WORKER_NICE); /* of this thread */
     unsigned seen = 0;
     for (;;) {
         wait_changed(p, &p->generation, seen);
