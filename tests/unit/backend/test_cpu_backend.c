@@ -195,8 +195,12 @@ static void bits_depend_on_the_row_alone(void **state)
 {
     (void)state;
     uint32_t machine = cpu_detect();
+#ifdef __SANITIZE_THREAD__ /* looks at the threads, which all levels share, and is slow */
+    const uint32_t masks[] = {CPU_ALL};
+#else
     const uint32_t masks[] = {0, CPU_AVX2, CPU_AVX2 | CPU_AVX512, CPU_ALL};
-    uint32_t previous = CPU_ALL;
+#endif
+    uint32_t previous = UINT32_MAX;
     for (size_t i = 0; i < sizeof masks / sizeof masks[0]; i++) {
         uint32_t levels = machine & masks[i];
         if (levels == previous)
