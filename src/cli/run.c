@@ -244,11 +244,15 @@ static void wait_for_news(struct job *job, struct request *r)
     engine_events_clear(job->engine);
 }
 
-static void write_news(struct request *r, const struct request_news *news)
+/* The first text is the first content also where --json keeps it for the end: this is a command to
+ * measure with. */
+static void take_news(struct request *r, const struct request_news *news, bool show)
 {
     if (news->text_len == 0)
         return;
     timeline_stamp(request_timeline(r), TIMELINE_FIRST_CONTENT);
+    if (!show)
+        return;
     fwrite(news->text, 1, news->text_len, stdout);
     fflush(stdout);
 }
@@ -260,8 +264,7 @@ static void follow(struct job *job, struct request *r)
         wait_for_news(job, r);
         while (engine_next_event(job->engine)) {
             request_read(r, &news);
-            if (!job->args->json)
-                write_news(r, &news);
+            take_news(r, &news, !job->args->json);
         }
     }
 }
