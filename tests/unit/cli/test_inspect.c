@@ -173,16 +173,14 @@ static void test_errors(void **state)
     assert_string_equal(r->out, "");
     assert_string_equal(r->err, "firstlight inspect: /nonexistent.gguf: cannot open: No such file "
                                 "or directory\n");
-    assert_int_equal(run(r, NULL, NULL), 2);
-    assert_has(r->err, "firstlight inspect: expected a model file; usage: ");
+    assert_int_equal(run(r, NULL, NULL), 1);
+    assert_has(r->err, "firstlight inspect: expected a model file");
     assert_int_equal(run(r, r->model, "--yaml"), 2);
-    assert_has(r->err, "takes no value: --yaml; usage: ");
+    assert_has(r->err, "unknown flag --yaml");
     assert_int_equal(run(r, r->model, "--json=1"), 2);
-    assert_has(r->err, "takes no value: --json=1; usage: ");
-    assert_int_equal(run(r, r->model, "-x"), 2);
-    assert_has(r->err, "takes no value: -x; usage: ");
+    assert_has(r->err, "--json takes no value");
     assert_int_equal(run(r, r->model, "second"), 2);
-    assert_has(r->err, "expected one model file, found also second; usage: ");
+    assert_has(r->err, "unexpected argument \"second\"");
     assert_int_equal(run(r, "--help", NULL), 0);
     assert_has(r->out, "usage: firstlight inspect MODEL [--json]\n");
 }
