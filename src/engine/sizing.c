@@ -4,7 +4,24 @@
 #include "engine/kv.h"
 #include "kernels/kernels.h"
 
-#define MIB(bytes) ((double)(bytes) / (1024 * 1024))
+#include <stdio.h>
+
+/* "1.4 MiB", "1 KiB": small sizes too are told apart. */
+struct size_text {
+    char text[32];
+};
+
+static struct size_text size_text(uint64_t bytes)
+{
+    struct size_text t;
+    if (bytes < 1024)
+        snprintf(t.text, sizeof t.text, "%llu bytes", (unsigned long long)bytes);
+    else if (bytes < 1024 * 1024)
+        snprintf(t.text, sizeof t.text, "%.1f KiB", (double)bytes / 1024);
+    else
+        snprintf(t.text, sizeof t.text, "%.1f MiB", (double)bytes / (1024 * 1024));
+    return t;
+}
 
 static uint64_t pool_bytes(const struct sizing_wish *w, uint32_t n_ctx)
 {
@@ -38,22 +55,23 @@ enum status sizing_choose(struct sizing *out, const struct sizing_wish *w, struc
     if (status != STATUS_OK)
         return status;
     uint64_t bytes = pool_bytes(w, n_ctx);
+    const char *asked = w->kv_memory > 0 ? "kv-memory" : "ctx";
     if (bytes > w->available)
-        return err_param(err, STATUS_NO_MEMORY, w->kv_memory > 0 ? "kv-memory" : "ctx",
-                         "the KV pool needs %.1f MiB, %.1f MiB of memory are available", MIB(bytes),
-                         MIB(w->available));
+        return err_param(err, STATUS_NO_MEMORY, asked,
+                         "the KV pool needs %s, %s of memory are available; ask for a smaller %s",
+                         size_text(bytes).text, size_text(w->available).text, asked);
     uint64_t blocks = bytes / w->block_bytes;
     if (blocks > UINT32_MAX / KV_BLOCK)
         blocks = UINT32_MAX / KV_BLOCK;
     uint64_t positions = blocks * KV_BLOCK;
     uint64_t needed = w->n_ctx > 0 ? n_ctx : (n_ctx < SIZING_MIN_CTX ? n_ctx : SIZING_MIN_CTX);
+    uint64_t least = (uint64_t)kv_blocks_for((uint32_t)needed) * w->block_bytes;
     if (positions < needed)
-        return err_param(err, STATUS_NO_MEMORY, "ctx",
-                         "a context of %llu positions needs %.1f MiB of KV memory, the pool has "
-                         "%.1f MiB",
-                         (unsigned long long)needed,
-                         MIB((uint64_t)kv_blocks_for((uint32_t)needed) * w->block_bytes),
-                         MIB(bytes));
+        return err_param(err, STATUS_NO_MEMORY, asked,
+                         "a context of %llu positions needs %s of KV memory, the pool has %s; ask "
+                         "for %s",
+                         (unsigned long long)needed, size_text(least).text, size_text(bytes).text,
+                         w->kv_memory > 0 ? "a larger kv-memory" : "a smaller ctx");
     *out = (struct sizing){
         .n_ctx = positions < n_ctx ? (uint32_t)positions : n_ctx,
         .n_blocks = (uint32_t)blocks,

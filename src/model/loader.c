@@ -81,15 +81,11 @@ static enum status check_vocab(const struct loader *l, struct err *err)
                      tokens);
 }
 
-static enum status load_parts(struct loader *l, const char *path, loader_progress *progress,
-                              void *arg, struct err *err)
+/* What the open file holds; an error does not name the file. */
+static enum status load_parts(struct loader *l, loader_progress *progress, void *arg,
+                              struct err *err)
 {
-    report(progress, arg, "reading metadata", 0);
-    enum status st = gguf_open(&l->gguf, path, err);
-    if (st)
-        return st;
-    set_name(l, path);
-    st = model_bind(&l->model, l->gguf, err);
+    enum status st = model_bind(&l->model, l->gguf, err);
     if (st)
         return st;
     report(progress, arg, "reading tokenizer", 0);
@@ -107,7 +103,12 @@ enum status loader_open(struct loader *out, const char *path, loader_progress *p
                         struct err *err)
 {
     memset(out, 0, sizeof *out);
-    enum status st = load_parts(out, path, progress, arg, err);
+    report(progress, arg, "reading metadata", 0);
+    enum status st = gguf_open(&out->gguf, path, err); /* its errors name the file */
+    if (st)
+        return st;
+    set_name(out, path);
+    st = load_parts(out, progress, arg, err);
     if (st) {
         loader_close(out);
         return err_context(err, "%s", path);

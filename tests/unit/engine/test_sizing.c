@@ -78,9 +78,11 @@ static void refuses_with_both_numbers(void **state)
     w.kv_memory = 201 * MIB;
     assert_int_equal(sizing_choose(&s, &w, &err), STATUS_NO_MEMORY);
     assert_string_equal(err.param, "kv-memory");
-    w.kv_memory = 1;
+    w.kv_memory = 1024;
     w.n_ctx = 0;
     assert_int_equal(sizing_choose(&s, &w, &err), STATUS_NO_MEMORY);
+    assert_string_equal(err.param, "kv-memory");
+    assert_non_null(strstr(err.text, "the pool has 1.0 KiB"));
 }
 
 static void refuses_more_than_the_model_has(void **state)
