@@ -31,6 +31,29 @@ void conn_shut(struct conn *c)
     shutdown(c->fd, SHUT_RDWR);
 }
 
+/* The reason phrases of what is refused here. */
+static const char *phrase(int http_status)
+{
+    switch (http_status) {
+    case 408:
+        return "Request Timeout";
+    case 413:
+        return "Content Too Large";
+    case 417:
+        return "Expectation Failed";
+    case 431:
+        return "Request Header Fields Too Large";
+    case 501:
+        return "Not Implemented";
+    case 503:
+        return "Service Unavailable";
+    case 505:
+        return "HTTP Version Not Supported";
+    default:
+        return "Bad Request";
+    }
+}
+
 /* Answers past evhttp, which knows of no request yet: there is nothing else in the way of these few
  * bytes. Then waits for the client to close, so that no reset overtakes them. */
 static void refuse(struct conn *c, int http_status, const struct err *e)
@@ -40,7 +63,7 @@ static void refuse(struct conn *c, int http_status, const struct err *e)
     buf_printf(&out,
                "HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n%s"
                "Access-Control-Allow-Origin: *\r\nConnection: close\r\n\r\n%s",
-               http_status, status_name(e->code), body.len,
+               http_status, phrase(http_status), body.len,
                http_status == 503 ? "Retry-After: 1\r\n" : "", buf_str(&body));
     if (!out.failed && send(c->fd, out.data, out.len, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
         log_debug("connection.refusal_lost", "status=%d", http_status);

@@ -30,6 +30,27 @@ static bool too_deep(const char *text, size_t len)
     return false;
 }
 
+/* What JSON allows and this server does not take is not called invalid JSON. */
+static enum status bad_json(const json_error_t *fault, struct err *err)
+{
+    const char *what = "not valid JSON";
+    const char *why = fault->text;
+    switch (json_error_code(fault)) {
+    case json_error_null_character:
+    case json_error_null_byte_in_key:
+        what = "not taken";
+        why = "a string holds the character \\u0000";
+        break;
+    case json_error_numeric_overflow:
+        what = "not taken";
+        break;
+    default:
+        break;
+    }
+    return err_set(err, STATUS_INVALID, "the body is %s: line %d, column %d: %s", what, fault->line,
+                   fault->column, why);
+}
+
 enum status json_parse(const char *text, size_t len, json_t **out, struct err *err)
 {
     if (len == 0)
@@ -42,8 +63,7 @@ enum status json_parse(const char *text, size_t len, json_t **out, struct err *e
     if (!v && json_error_code(&fault) == json_error_out_of_memory)
         return err_set(err, STATUS_NO_MEMORY, "no memory for a body of %zu bytes", len);
     if (!v)
-        return err_set(err, STATUS_INVALID, "the body is not valid JSON: line %d, column %d: %s",
-                       fault.line, fault.column, fault.text);
+        return bad_json(&fault, err);
     if (!json_is_object(v)) {
         char found[64];
         json_found(v, found, sizeof found);

@@ -292,10 +292,14 @@ static enum status add_stop(struct request_params *p, const json_t *v, struct er
 {
     size_t len = json_string_length(v);
     char found[64];
+    if (json_is_string(v))
+        snprintf(found, sizeof found, "one of %zu", len);
+    else
+        json_found(v, found, sizeof found);
     if (!json_is_string(v) || len == 0 || len > LIMIT_STOP_BYTES)
         return err_param(err, STATUS_INVALID, "stop",
-                         "stop: each must be a string of 1 to %d bytes, found %s of %zu",
-                         LIMIT_STOP_BYTES, json_found(v, found, sizeof found), len);
+                         "stop: each must be a string of 1 to %d bytes, found %s", LIMIT_STOP_BYTES,
+                         found);
     p->stop[p->n_stop] = mem_strndup(json_string_value(v), len);
     if (!p->stop[p->n_stop])
         return err_set(err, STATUS_NO_MEMORY, "no memory for stop");
@@ -346,7 +350,10 @@ static enum status read_stream(struct openai_request *q, struct err *err)
     if (!q->stream)
         return err_param(err, STATUS_INVALID, "stream_options",
                          "stream_options: only allowed when stream is true");
-    return json_field_bool(options, "include_usage", &q->include_usage, err);
+    if (json_field_bool(options, "include_usage", &q->include_usage, err) == STATUS_OK)
+        return STATUS_OK;
+    return err_param(err, STATUS_INVALID, "stream_options.include_usage",
+                     "stream_options.include_usage: must be true or false");
 }
 
 static enum status read_all(struct openai_request *q, struct err *err)
@@ -372,12 +379,15 @@ enum status openai_parse(struct openai_request *out, enum openai_kind kind, cons
 
 static enum status check_ids(const struct tokens *ids, uint32_t n_vocab, struct err *err)
 {
-    for (size_t i = 0; i < ids->count; i++)
-        if ((uint32_t)ids->ids[i] >= n_vocab)
-            return err_param(err, STATUS_INVALID, "prompt",
-                             "prompt[%zu]: token ids must be below %u, found %d", i, n_vocab,
-                             ids->ids[i]);
-    return STATUS_OK;
+    char name[40];
+    size_t i = 0;
+    while (i < ids->count && (uint32_t)ids->ids[i] < n_vocab)
+        i++;
+    if (i == ids->count)
+        return STATUS_OK;
+    snprintf(name, sizeof name, "prompt[%zu]", i);
+    return err_param(err, STATUS_INVALID, name, "%s: token ids must be below %u, found %d", name,
+                     n_vocab, ids->ids[i]);
 }
 
 static enum status encode(struct openai_request *q, const struct loader *loader, struct err *err)

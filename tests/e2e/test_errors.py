@@ -28,7 +28,7 @@ def goes_on(small):
     (b'{"prompt":"\\ud800"}', "not valid JSON"),
     (b'{"prompt":' + b"[" * 100 + b"]" * 100 + b"}", "deeper than 64"),
     (b'{"prompt":' + b"[" * 1_000_000, "deeper than 64"),
-    (b'{"prompt":"a","max_tokens":1e400}', "not valid JSON"),
+    (b'{"prompt":"a","max_tokens":1e400}', "overflow"),
 ])
 def test_bodies_that_are_no_json(small, body, says):
     status, _, answer = raw(small, post_bytes(TEXT, body))
@@ -47,7 +47,7 @@ def test_bodies_that_are_no_json(small, body, says):
     ({"stop": ["a"] * 5}, "stop", "at most 4"),
     ({"logit_bias": {"5": 200}}, "logit_bias[5]", "between -100 and 100"),
     ({"logit_bias": {"99999": 1}}, "logit_bias", "99999"),
-    ({"prompt": [99999]}, "prompt", "below 274"),
+    ({"prompt": [99999]}, "prompt[0]", "below 274"),
     ({"prompt": ["a", "b"]}, "prompt", "several prompts"),
     ({"prompt": ""}, "prompt", "empty"),
     ({"n": 2}, "n", "not implemented"),

@@ -140,7 +140,8 @@ static void test_ranges(void **state)
     refused(OPENAI_CHAT, "\"stream_options\":{\"include_usage\":true}", "stream_options");
     refused(OPENAI_CHAT, "\"stream\":true,\"stream_options\":5", "stream_options");
     refused(OPENAI_CHAT, "\"stream\":true,\"stream_options\":{\"include_usage\":1}",
-            "include_usage");
+            "stream_options.include_usage");
+    refused(OPENAI_CHAT, "\"stop\":[1]", "stop");
 }
 
 static const struct {
