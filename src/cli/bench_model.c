@@ -133,6 +133,18 @@ static json_t *environment_json(const struct job *job)
         (int)job->args->runs);
 }
 
+/* Before anything is measured: a wrong path costs no minutes. Appending keeps what is there. */
+static enum status check_output(const char *path, struct err *err)
+{
+    if (!path || strcmp(path, "-") == 0)
+        return STATUS_OK;
+    FILE *f = fopen(path, "a");
+    if (!f)
+        return err_param(err, STATUS_IO, "--output", "cannot write %s: %s", path, strerror(errno));
+    fclose(f);
+    return STATUS_OK;
+}
+
 static enum status write_json(const struct job *job, struct err *err)
 {
     const char *path = job->args->output;
@@ -190,7 +202,9 @@ static enum status prepare(struct job *job, struct err *err)
 static enum status run(struct job *job, struct err *err)
 {
     const struct args *a = job->args;
-    enum status st = gguf_open(&job->gguf, a->options.model, err);
+    enum status st = check_output(a->output, err);
+    if (!st)
+        st = gguf_open(&job->gguf, a->options.model, err);
     if (!st)
         st = model_bind(&job->model, job->gguf, err);
     if (!st)

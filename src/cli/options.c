@@ -101,5 +101,9 @@ static void show_progress(void *arg, const char *what, double fraction)
 
 enum status options_load(const struct options *o, struct loader *out, struct err *err)
 {
-    return loader_open(out, o->model, isatty(STDERR_FILENO) ? show_progress : NULL, NULL, err);
+    bool terminal = isatty(STDERR_FILENO);
+    enum status st = loader_open(out, o->model, terminal ? show_progress : NULL, NULL, err);
+    if (st && terminal)
+        fputs("\r\033[K", stderr); /* the error's line begins at its left */
+    return st;
 }

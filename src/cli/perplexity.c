@@ -70,9 +70,11 @@ static enum status read_text(struct buf *text, const char *path, struct err *err
                          strerror(errno));
     for (size_t n; (n = fread(part, 1, sizeof part, f)) > 0;)
         buf_append(text, part, n);
-    bool bad = ferror(f) || text->failed;
+    int fault = ferror(f) ? errno : text->failed ? ENOMEM : 0;
     fclose(f);
-    return bad ? err_param(err, STATUS_IO, "--file", "cannot read %s", path) : STATUS_OK;
+    if (fault)
+        return err_param(err, STATUS_IO, "--file", "cannot read %s: %s", path, strerror(fault));
+    return STATUS_OK;
 }
 
 /* As llama.cpp: special tokens are not parsed; where the model asks for bos, the text gets one, and
@@ -101,11 +103,15 @@ static enum status divide(struct job *job, struct err *err)
     size_t n = job->tokens.count;
     uint32_t trained = job->loader.model->config.n_ctx_train;
     size_t window = a->ctx ? a->ctx : n;
+    if (n < 2)
+        return err_param(err, STATUS_INVALID, "--file",
+                         "--file: %zu tokens in the text, two at least are needed", n);
     if (window < 2 || window > n)
-        return err_param(err, STATUS_INVALID, "--ctx",
-                         "--ctx: a window needs 2 to %zu tokens, which is what the text has; found "
-                         "%zu",
-                         n, window);
+        return err_param(
+            err, STATUS_INVALID, "--ctx",
+            "--ctx: a window of %zu tokens; it needs 2 at least, and the text has %zu: "
+            "give a longer --file or a smaller --ctx",
+            window, n);
     if (window > trained || window > LIMIT_CONTEXT)
         return err_param(err, STATUS_INVALID, "--ctx",
                          "--ctx: the model was trained for windows of %u tokens, found %zu",

@@ -106,7 +106,7 @@ int serve_main(int argc, char **argv)
     };
     struct flag_set set = {
         .command = COMMAND,
-        .usage = "[--model PATH] [flags]",
+        .usage = "--model PATH [flags]",
         .about = "Serves a model over HTTP with the OpenAI API: /v1/chat/completions, "
                  "/v1/completions,\n/v1/models, and /health and /ready. SIGTERM lets running "
                  "requests finish.",

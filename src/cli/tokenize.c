@@ -21,7 +21,8 @@ struct args {
 };
 
 static const struct flag flag_table[] = {
-    {"--model", "FILE", "GGUF file whose tokenizer to use", FLAG_TEXT, FLAG_FIELD(args, model)},
+    {"--model", "FILE", "GGUF file whose tokenizer to use\n(default " OPTIONS_DEFAULT_MODEL ")",
+     FLAG_TEXT, FLAG_FIELD(args, model)},
     {"--json", NULL, "read a JSON array of strings, print an array of arrays of ids", FLAG_BOOL,
      FLAG_FIELD(args, json)},
     {"--no-special", NULL, "text that spells a special token stays text", FLAG_BOOL,

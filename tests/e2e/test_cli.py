@@ -69,7 +69,9 @@ def test_bad_cpu_mask(run, tiny, mask):
 
 def test_missing_model_file(run, tmp_path):
     path = tmp_path / "absent.gguf"
-    fails(run("run", "--model", path, "hello"), str(path), "no such file")
+    for result in (run("run", "--model", path, "hello"), run("inspect", path)):
+        fails(result, str(path), "no such file")
+        assert result.stderr.count(str(path)) == 1
 
 
 def test_no_model_given(run):
@@ -109,8 +111,20 @@ def test_missing_tensor(run, tiny, tmp_path):
     fails(run("run", "--model", path, "hello"), "blk.1.attn_q.weight")
 
 
-def test_too_little_memory(run, tiny):
-    fails(run("serve", "--model", tiny, "--port", 0, "--kv-memory", "900T"), "memory")
+@pytest.mark.parametrize("size, says", [("900000G", "available"), ("1", "1 bytes")])
+def test_too_little_memory(run, tiny, size, says):
+    fails(run("serve", "--model", tiny, "--port", 0, "--kv-memory", size), "kv-memory", says)
+
+
+def test_bench_refuses_its_output_before_it_measures(run, tiny, tmp_path):
+    path = tmp_path / "absent" / "out.json"
+    fails(run("bench", "model", "--model", tiny, "--output", path), str(path), "no such file")
+
+
+def test_perplexity_of_a_text_that_is_too_short(run, tiny, tmp_path):
+    path = tmp_path / "text"
+    path.write_text("")
+    fails(run("perplexity", "--model", tiny, "--file", path), "--file", "0 tokens")
 
 
 def test_prompt_longer_than_the_context(run, tiny):
