@@ -59,7 +59,7 @@ all: build/firstlight ## build build/firstlight
 
 build/firstlight: $(if $(filter release,$(CONFIG)),$(B)/firstlight,)
 ifeq ($(CONFIG),release)
-	@cp $(B)/firstlight $@
+	@cp --remove-destination $(B)/firstlight $@ # one that runs is busy, not lost
 endif
 
 $(B)/firstlight: $(B)/src/cli/main.o $(B)/libfirstlight.a
