@@ -85,7 +85,8 @@ struct kernels {
     matmul_fn *matmul_f32[TENSOR_TYPES];
     /* n values of a row to float; n a multiple of the type's block */
     void (*dequantize[TENSOR_TYPES])(float *out, const void *row, size_t n);
-    /* n floats (a multiple of 32) to int8 blocks; round to nearest even, scale = max|x| / 127 */
+    /* n floats (a multiple of 32) to int8 blocks; round to nearest even, scale = max|x| / 127. A
+     * NaN or an infinity goes into the scale, so that no product with the block is finite. */
     void (*quantize_q8)(struct q8_block *out, const float *x, size_t n);
 
     /* out[i] = x[i] / sqrt(mean(x^2) + eps) * weight[i]   (Zhang & Sennrich, arXiv:1910.07467) */

@@ -16,9 +16,12 @@
 
 static void quantize_q8_block(struct q8_block *out, const float *x)
 {
-    float max = 0.0f;
-    for (int i = 0; i < Q8_VALUES; i++)
-        max = fmaxf(max, fabsf(x[i]));
+    uint32_t most = 0; /* magnitudes are in the order of their bits, NaN above infinity */
+    for (int i = 0; i < Q8_VALUES; i++) {
+        uint32_t bits = float_bits(fabsf(x[i]));
+        most = bits > most ? bits : most;
+    }
+    float max = float_from_bits(most);
     float inverse = max < QUANTIZE_TINY ? 0.0f : 127.0f / max;
     int total = 0;
     for (int i = 0; i < Q8_VALUES; i++) {

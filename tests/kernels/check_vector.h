@@ -62,6 +62,26 @@ static void test_quantize_q8(void **state)
     }
 }
 
+/* What is not finite stays so, wherever in the block it is. */
+static void test_quantize_q8_not_finite(void **state)
+{
+    static const float odd[] = {NAN, -NAN, INFINITY, -INFINITY};
+    (void)state;
+    struct check_level level;
+    FOR_EACH_LEVEL(level)
+    {
+        for (size_t c = 0; c < COUNT(odd) * Q8_VALUES; c++) {
+            float x[2 * Q8_VALUES];
+            struct q8_block out[2];
+            random_floats(x, COUNT(x), 1.0f);
+            x[c % Q8_VALUES] = odd[c / Q8_VALUES];
+            level.k.quantize_q8(out, x, COUNT(x));
+            assert_false(isfinite(out[0].scale));
+            assert_true(isfinite(out[1].scale));
+        }
+    }
+}
+
 /* The sum of squares adds in chains of n / 32 + 8 and its root halves the error; five more
  * roundings (division, addition, root and reciprocal, two products). */
 static void check_rmsnorm(const struct kernels *k, size_t n, float scale, struct worst *worst)

@@ -34,6 +34,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_dequantize),
         cmocka_unit_test(test_dequantize_golden),
         cmocka_unit_test(test_quantize_q8),
+        cmocka_unit_test(test_quantize_q8_not_finite),
         cmocka_unit_test(test_matmul_q8),
         cmocka_unit_test(test_matmul_f32),
         cmocka_unit_test(test_rmsnorm),

@@ -8,9 +8,20 @@
 /* As in the reference: a smaller block counts as zero. */
 #define QUANTIZE_TINY 0x1p-100f
 
-ALWAYS_INLINE __m256 absolute(__m256 v)
+/* Magnitudes are in the order of their bits, and NaN is above infinity: an integer maximum keeps
+ * it, a float one would pass it over. */
+ALWAYS_INLINE __m256i magnitude_bits(const float *x)
 {
-    return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), v);
+    __m256i bits = _mm256_loadu_si256((const __m256i *)(const void *)x);
+    return _mm256_and_si256(bits, _mm256_set1_epi32(INT32_MAX));
+}
+
+ALWAYS_INLINE float max_magnitude(__m256i v)
+{
+    __m128i most = _mm_max_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
+    most = _mm_max_epi32(most, _mm_shuffle_epi32(most, 0x4e));
+    most = _mm_max_epi32(most, _mm_shuffle_epi32(most, 0xb1));
+    return _mm_cvtss_f32(_mm_castsi128_ps(most));
 }
 
 /* Eight floats to int32 within [-127, 127], ties to even. */
@@ -40,10 +51,10 @@ ALWAYS_INLINE int sum_bytes(__m256i bytes)
 
 static void quantize_q8_block_avx2(struct q8_block *out, const float *x)
 {
-    __m256 most = _mm256_setzero_ps();
+    __m256i most = _mm256_setzero_si256();
     for (int i = 0; i < Q8_VALUES; i += 8)
-        most = _mm256_max_ps(absolute(_mm256_loadu_ps(x + i)), most); /* NaN is passed over */
-    float max = max8(most);
+        most = _mm256_max_epi32(most, magnitude_bits(x + i));
+    float max = max_magnitude(most);
     __m256 inverse = _mm256_set1_ps(max < QUANTIZE_TINY ? 0.0f : 127.0f / max);
     __m256i q = pack_q8(round_q8(x, inverse), round_q8(x + 8, inverse), round_q8(x + 16, inverse),
                         round_q8(x + 24, inverse));

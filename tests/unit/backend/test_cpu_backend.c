@@ -211,6 +211,29 @@ static void bits_depend_on_the_row_alone(void **state)
     }
 }
 
+/* A weight that is no number must end a request, not become a plausible token. */
+static void what_is_not_finite_reaches_the_logits(void **state)
+{
+    (void)state;
+    float *weight = (float *)(uintptr_t)tiny.model->layers[1].attn_norm->data;
+    float before = weight[3];
+    weight[3] = NAN;
+    for (int i = 0; i < 4; i++) {
+        struct setting s = {
+            .levels = i / 2 ? cpu_detect() : 0,
+            .activations = i % 2 ? ACTIVATIONS_F32 : ACTIVATIONS_INT8,
+            .kv_type = KV_F16,
+            .n_threads = 1,
+            .chunk = N_TOKENS,
+        };
+        float *logits = run_setting(&s);
+        for (size_t k = 0; k < N_TOKENS * tiny.model->config.n_vocab; k++)
+            assert_false(isfinite(logits[k]));
+        mem_free(logits);
+    }
+    weight[3] = before;
+}
+
 static void a_copied_block_is_the_same_block(void **state)
 {
     (void)state;
@@ -308,6 +331,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bits_depend_on_the_row_alone),
+        cmocka_unit_test(what_is_not_finite_reaches_the_logits),
         cmocka_unit_test(a_copied_block_is_the_same_block),
         cmocka_unit_test(a_step_may_lose_all_its_sequences),
         cmocka_unit_test(too_large_a_cache_names_both_sizes),
