@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <jansson.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -103,15 +104,16 @@ static enum status divide(struct job *job, struct err *err)
     size_t n = job->tokens.count;
     uint32_t trained = job->loader.model->config.n_ctx_train;
     size_t window = a->ctx ? a->ctx : n;
-    if (n < 2)
+    size_t least = a->ctx ? 3 : 2; /* one token to score, half a window and a token before it */
+    if (n < least)
         return err_param(err, STATUS_INVALID, "--file",
-                         "--file: %zu tokens in the text, two at least are needed", n);
-    if (window < 2 || window > n)
+                         "--file: %zu tokens in the text, %zu at least are needed", n, least);
+    if (window < least || window > n)
         return err_param(
             err, STATUS_INVALID, "--ctx",
-            "--ctx: a window of %zu tokens; it needs 2 at least, and the text has %zu: "
+            "--ctx: a window of %zu tokens; it needs %zu at least, and the text has %zu: "
             "give a longer --file or a smaller --ctx",
-            window, n);
+            window, least, n);
     if (window > trained || window > LIMIT_CONTEXT)
         return err_param(err, STATUS_INVALID, "--ctx",
                          "--ctx: the model was trained for windows of %u tokens, found %zu",
@@ -265,6 +267,8 @@ static enum status run(struct job *job, struct err *err)
     if (st)
         return st;
     run_windows(job);
+    if (!isfinite(job->score.nll) || !isfinite(job->exact_score.nll))
+        return err_set(err, STATUS_INTERNAL, "the model computed logits that are not finite");
     if (job->args->json)
         print_json(job);
     else

@@ -142,6 +142,13 @@ def test_logits_refuse_bad_input(run, tiny, tmp_path, text):
     fails(run("logits", "--model", tiny, "--npy", tmp_path / "out.npy", stdin=text))
 
 
+def test_perplexity_refuses_a_window_with_nothing_to_score(run, tiny, tmp_path):
+    text = tmp_path / "text"
+    text.write_text("one two three four five six")
+    fails(run("perplexity", "--model", tiny, "--file", text, "--ctx", "2", "--compare-f32"),
+          "--ctx", "needs 3")
+
+
 def test_inspect(run, tiny):
     result = run("inspect", tiny, "--json")
     assert result.returncode == 0, result.stderr
