@@ -1,5 +1,7 @@
 #include "model/loader.h"
 
+#include "text/utf8.h"
+
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -49,11 +51,14 @@ static void prefetch(const struct gguf *g, loader_progress *progress, void *arg)
 
 static void set_name(struct loader *l, const char *path)
 {
-    struct gguf_string name;
+    struct gguf_string name = {0};
     const char *slash = strrchr(path, '/');
-    if (gguf_get_string(l->gguf, "general.name", &name, NULL) == STATUS_OK && name.len > 0)
-        snprintf(l->name, sizeof l->name, "%.*s", (int)(name.len < 127 ? name.len : 127),
-                 name.bytes);
+    size_t len = 0;
+    if (gguf_get_string(l->gguf, "general.name", &name, NULL) == STATUS_OK)
+        len = name.len < sizeof l->name ? name.len : sizeof l->name - 1;
+    len = utf8_valid_prefix(name.bytes, len); /* a client must be able to send it back */
+    if (len > 0)
+        snprintf(l->name, sizeof l->name, "%.*s", (int)len, name.bytes);
     else
         snprintf(l->name, sizeof l->name, "%s", slash ? slash + 1 : path);
 }
