@@ -9,10 +9,8 @@
 #include "base/mem.h"
 
 #include <sys/resource.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
-#define ENGINE_NICE 1 /* like the other workers: the I/O thread pre-empts it */
+#define ENGINE_NICE 1 /* above its creator: the I/O thread pre-empts it, as it does workers */
 /* A step of this many rows takes long enough to look around after every layer. */
 #define LOOK_ROWS 16
 
@@ -249,7 +247,7 @@ static bool has_work(const struct engine *e)
 void *engine_thread(void *engine)
 {
     struct engine *e = engine;
-    setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), ENGINE_NICE);
+    setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + ENGINE_NICE); /* of this thread */
     mem_forbid(true);
     for (;;) {
         drain_messages(e);
