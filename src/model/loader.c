@@ -49,18 +49,19 @@ static void prefetch(const struct gguf *g, loader_progress *progress, void *arg)
     }
 }
 
+/* The file's name without folder and ".gguf": what the user typed, and fit for a URL, which the
+ * file's general.name ("Smollm2 135M 8k Lc100K Mix1 Ep2") is not. */
 static void set_name(struct loader *l, const char *path)
 {
-    struct gguf_string name = {0};
     const char *slash = strrchr(path, '/');
-    size_t len = 0;
-    if (gguf_get_string(l->gguf, "general.name", &name, NULL) == STATUS_OK)
-        len = name.len < sizeof l->name ? name.len : sizeof l->name - 1;
-    len = utf8_valid_prefix(name.bytes, len); /* a client must be able to send it back */
-    if (len > 0)
-        snprintf(l->name, sizeof l->name, "%.*s", (int)len, name.bytes);
-    else
-        snprintf(l->name, sizeof l->name, "%s", slash ? slash + 1 : path);
+    const char *name = slash ? slash + 1 : path;
+    const char *dot = strrchr(name, '.');
+    size_t len =
+        dot && dot > name && strcmp(dot, ".gguf") == 0 ? (size_t)(dot - name) : strlen(name);
+    if (len >= sizeof l->name)
+        len = sizeof l->name - 1;
+    len = utf8_valid_prefix(name, len); /* a client must be able to send it back */
+    snprintf(l->name, sizeof l->name, "%.*s", len > 0 ? (int)len : 5, len > 0 ? name : "model");
 }
 
 /* A template that cannot be compiled is kept as an error for whoever asks for a chat: the model

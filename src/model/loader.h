@@ -14,7 +14,7 @@ struct loader {
     struct tokenizer *tokenizer;
     struct template *chat_template; /* NULL when the file has none, or one we cannot compile */
     struct err template_err;        /* why not, in the latter case; else all zero */
-    char name[128];                 /* general.name, else the file's name */
+    char name[128];                 /* the file's name without ".gguf" */
 };
 
 /* Called with what is being done and how much of it (0 .. 1). May be NULL. */
