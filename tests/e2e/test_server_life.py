@@ -1,7 +1,14 @@
 """Start and stop of the server: the ready line, readiness, a port in use, the end by SIGTERM."""
 
+import json
+import signal
 import socket
+import subprocess
 import time
+import urllib.error
+import urllib.request
+
+import pytest
 
 
 def test_ready_line_names_url_and_example(server):
@@ -30,3 +37,35 @@ def test_port_in_use(run, tiny):
 def test_sigterm_ends_an_idle_server(servers, tiny):
     server = servers(tiny)
     assert server.stop() == 0
+
+
+def wait_loading(url: str) -> None:
+    """Until the server answers, which it does while it loads."""
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        try:
+            with urllib.request.urlopen(url + "/health", timeout=5) as response:
+                assert json.load(response)["status"] == "loading"
+            return
+        except (urllib.error.URLError, ConnectionError):
+            time.sleep(0.005)
+    raise AssertionError("no answer while loading")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_during_loading_ends_it(binary, model, number):
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    # plain C and exact: warming up takes long enough to be met
+    command = [binary, "serve", "--model", model, "--port", str(port), "--cpu-mask", "c",
+               "--activations", "f32"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          text=True) as process:
+        try:
+            wait_loading(f"http://127.0.0.1:{port}")
+            process.send_signal(number)
+            out, log = process.communicate(timeout=20)
+        finally:
+            process.kill()
+    assert process.returncode == 0, log
+    assert "server.end" in log and "ready" not in out
