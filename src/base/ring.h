@@ -2,11 +2,13 @@
  *
  *      head (consumer) ─► taken ... waiting ... ◄─ tail (producer)        capacity a power of two
  *
- * tail is stored with release after the slot is written, and loaded with acquire before a slot is
- * read, so the consumer sees whatever the producer wrote before the push (the request, its stamps).
- * head is stored with release after the slot was read, and loaded with acquire by the producer, so
- * a slot is not overwritten while it is being read. Each end remembers its thread on first use and
- * asserts it from then on in debug builds, until another thread is given that end.
+ * tail is stored after the slot is written and loaded (acquire) before a slot is read, so the
+ * consumer sees whatever the producer wrote before the push (the request, its stamps). head is
+ * stored after the slot was read and loaded (acquire) by the producer, so a slot is not overwritten
+ * while it is being read. Release would do for both stores; they are seq_cst for sleeping: a
+ * consumer that finds the ring empty by ring_empty (seq_cst) may sleep, since either it sees the
+ * push or the producer sees the ring as empty and wakes it. Each end remembers its thread on first
+ * use and asserts it from then on in debug builds, until another thread is given that end.
  */
 #ifndef FIRSTLIGHT_BASE_RING_H
 #define FIRSTLIGHT_BASE_RING_H

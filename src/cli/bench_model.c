@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "cli/flags.h"
 #include "cli/options.h"
+#include "cli/report.h"
 #include "cli/version.h"
 #include "engine/evaluator.h"
 
@@ -123,14 +124,15 @@ static json_t *environment_json(const struct job *job)
     char levels[128];
     struct utsname os;
     uname(&os);
-    return json_pack(
-        "{s:s, s:s, s:i, s:s+++, s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:i}", "cpu", cpu_model_name(),
-        "levels", cpu_levels_text(o->cpu_levels, levels, sizeof levels), "threads",
-        (int)o->n_threads, "kernel", os.sysname, " ", os.release, "", "compiler",
-        version_compiler(), "version", version_number(), "commit", version_commit(), "model",
-        o->model, "activations", o->activations == ACTIVATIONS_F32 ? "f32" : "int8", "kv_type",
-        o->kv_type == KV_F32 ? "f32" : "f16", "depth", (int)job->args->depth, "repeat_runs",
-        (int)job->args->runs);
+    return json_pack("{s:s, s:s, s:i, s:s+++, s:s, s:s, s:s, s:o, s:s, s:s, s:i, s:i}", "cpu",
+                     cpu_model_name(), "levels",
+                     cpu_levels_text(o->cpu_levels, levels, sizeof levels), "threads",
+                     (int)o->n_threads, "kernel", os.sysname, " ", os.release, "", "compiler",
+                     version_compiler(), "version", version_number(), "commit", version_commit(),
+                     "model", report_text(o->model, strlen(o->model)), "activations",
+                     o->activations == ACTIVATIONS_F32 ? "f32" : "int8", "kv_type",
+                     o->kv_type == KV_F32 ? "f32" : "f16", "depth", (int)job->args->depth,
+                     "repeat_runs", (int)job->args->runs);
 }
 
 /* Before anything is measured: a wrong path costs no minutes. Appending keeps what is there. */

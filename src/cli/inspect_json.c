@@ -3,43 +3,22 @@
  * or loses only the offending bytes, so that any file that parses gives valid JSON. */
 #include "base/buf.h"
 #include "cli/inspect_report.h"
+#include "cli/report.h"
 
 #include <inttypes.h>
 #include <jansson.h>
 #include <math.h>
 #include <string.h>
-#include <utf8proc.h>
 
 /* Arrays longer than this are shown by their first elements. */
 #define WHOLE_ARRAY    64
 #define FIRST_ELEMENTS 8
 
-#define REPLACEMENT "\xef\xbf\xbd" /* U+FFFD */
-
-/* Appends s with each byte that is not part of a UTF-8 sequence replaced. */
-static void append_utf8(struct buf *b, struct gguf_string s)
-{
-    const utf8proc_uint8_t *p = (const utf8proc_uint8_t *)s.bytes;
-    for (size_t i = 0; i < s.len;) {
-        utf8proc_int32_t code;
-        utf8proc_ssize_t n = utf8proc_iterate(p + i, (utf8proc_ssize_t)(s.len - i), &code);
-        if (n > 0)
-            buf_append(b, p + i, (size_t)n);
-        else
-            buf_puts(b, REPLACEMENT);
-        i += n > 0 ? (size_t)n : 1;
-    }
-}
-
 /* The functions that make values return NULL when memory is short; jansson passes that on, so that
  * it is checked once, at the end. */
 static json_t *string_json(struct gguf_string s)
 {
-    struct buf text = {0};
-    append_utf8(&text, s);
-    json_t *json = text.failed ? NULL : json_stringn(buf_str(&text), text.len);
-    buf_fini(&text);
-    return json;
+    return report_text(s.bytes, s.len);
 }
 
 static json_t *float_json(double x)
@@ -108,7 +87,7 @@ static json_t *metadata_json(const struct gguf *g)
     for (size_t i = 0; i < gguf_value_count(g) && ok; i++) {
         const struct gguf_value *v = gguf_value_at(g, i);
         buf_clear(&key);
-        append_utf8(&key, v->key);
+        report_append_utf8(&key, v->key.bytes, v->key.len);
         ok = !key.failed && json_object_setn_new(object, key.data, key.len, value_json(v)) == 0;
     }
     buf_fini(&key);

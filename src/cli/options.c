@@ -91,6 +91,20 @@ struct backend_options options_backend(const struct options *o)
     };
 }
 
+enum status options_engine(const struct options *o, struct engine_options *out, struct err *err)
+{
+    *out = (struct engine_options){
+        .kind = engine_kind_find(o->engine, err),
+        .n_threads = (int)o->n_threads,
+        .cpu_levels = o->cpu_levels,
+        .activations = (enum activations)o->activations,
+        .kv_type = (enum kv_type)o->kv_type,
+        .n_ctx = o->n_ctx,
+        .kv_memory = o->kv_memory,
+    };
+    return out->kind ? STATUS_OK : err->code;
+}
+
 static void show_progress(void *arg, const char *what, double fraction)
 {
     (void)arg;

@@ -5,6 +5,7 @@
 #include "backend/backend.h"
 #include "base/err.h"
 #include "cli/flags.h"
+#include "engine/engine.h"
 #include "model/loader.h"
 
 #include <stdint.h>
@@ -37,6 +38,10 @@ enum status options_check(struct options *o, struct err *err);
 /* After options_check: threads, levels, activations and KV type; rows, outputs, sequences and n_ctx
  * are the caller's. */
 struct backend_options options_backend(const struct options *o);
+
+/* After options_check: what the flags say of an engine; slots and batch are the caller's. An engine
+ * that is unknown, or not available here, is an error. */
+enum status options_engine(const struct options *o, struct engine_options *out, struct err *err);
 
 /* loader_open with progress on stderr when that is a terminal. */
 enum status options_load(const struct options *o, struct loader *out, struct err *err);

@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "cli/flags.h"
 #include "cli/options.h"
+#include "cli/report.h"
 #include "cli/score.h"
 #include "engine/evaluator.h"
 
@@ -234,12 +235,12 @@ static void print_json(struct job *job)
 {
     const struct options *o = &job->args->options;
     struct score_result r = score_perplexity(&job->score);
-    json_t *root = json_pack("{s:f, s:f, s:I, s:i, s:i, s:f, s:s, s:s, s:s}", "perplexity",
-                             r.perplexity, "standard_error", r.standard_error, "scored_tokens",
-                             (json_int_t)job->score.n, "windows", (int)job->n_windows, "ctx",
-                             (int)job->window, "tokens_per_s", tokens_per_s(job), "activations",
-                             o->activations == ACTIVATIONS_F32 ? "f32" : "int8", "kv_type",
-                             o->kv_type == KV_F32 ? "f32" : "f16", "model", o->model);
+    json_t *root = json_pack(
+        "{s:f, s:f, s:I, s:i, s:i, s:f, s:s, s:s, s:o}", "perplexity", r.perplexity,
+        "standard_error", r.standard_error, "scored_tokens", (json_int_t)job->score.n, "windows",
+        (int)job->n_windows, "ctx", (int)job->window, "tokens_per_s", tokens_per_s(job),
+        "activations", o->activations == ACTIVATIONS_F32 ? "f32" : "int8", "kv_type",
+        o->kv_type == KV_F32 ? "f32" : "f16", "model", report_text(o->model, strlen(o->model)));
     if (job->exact) {
         struct score_kl_result kl = score_kl(&job->score);
         r = score_perplexity(&job->exact_score);

@@ -291,19 +291,12 @@ static enum status answer(struct job *job, struct request_params *p, struct err 
 
 static enum status open_engine(struct job *job, struct err *err)
 {
-    const struct options *o = &job->args->options;
-    const struct engine_options options = {
-        .kind = engine_kind_find(o->engine, err),
-        .n_threads = (int)o->n_threads,
-        .cpu_levels = o->cpu_levels,
-        .activations = (enum activations)o->activations,
-        .kv_type = (enum kv_type)o->kv_type,
-        .n_ctx = o->n_ctx,
-        .kv_memory = o->kv_memory,
-        .n_slots = 1,
-        .max_batch_seqs = 1,
-    };
-    return options.kind ? engine_open(&job->engine, &job->loader, &options, err) : err->code;
+    struct engine_options options;
+    enum status status = options_engine(&job->args->options, &options, err);
+    if (status != STATUS_OK)
+        return status;
+    options.n_slots = options.max_batch_seqs = 1;
+    return engine_open(&job->engine, &job->loader, &options, err);
 }
 
 static enum status run(struct job *job, struct err *err)

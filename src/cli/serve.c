@@ -65,7 +65,6 @@ static void ready(void *arg, const struct server_ready *r)
 
 static enum status run(struct args *args, struct err *err)
 {
-    const struct options *o = &args->options;
     enum status st = options_check(&args->options, err);
     if (st)
         return st;
@@ -76,22 +75,13 @@ static enum status run(struct args *args, struct err *err)
         .api_key_file = args->api_key_file,
         .served_model_name = args->served_model_name,
         .drain_seconds = args->drain_seconds,
-        .engine =
-            {
-                .kind = engine_kind_find(o->engine, err),
-                .n_threads = (int)o->n_threads,
-                .cpu_levels = o->cpu_levels,
-                .activations = (enum activations)o->activations,
-                .kv_type = (enum kv_type)o->kv_type,
-                .n_ctx = o->n_ctx,
-                .kv_memory = o->kv_memory,
-                .n_slots = args->slots,
-            },
         .load = load,
         .ready = ready,
         .arg = args,
     };
-    return server.engine.kind ? server_run(&server, err) : err->code;
+    st = options_engine(&args->options, &server.engine, err);
+    server.engine.n_slots = args->slots;
+    return st ? st : server_run(&server, err);
 }
 
 int serve_main(int argc, char **argv)

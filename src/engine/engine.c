@@ -131,6 +131,7 @@ void engine_wait(struct engine *e)
 struct request *engine_next_event(struct engine *e)
 {
     uint64_t word;
+    /* ring_empty's look is seq_cst, ring_pop's is not: the owner may sleep after this NULL */
     if (ring_empty(&e->events) || !ring_pop(&e->events, &word))
         return NULL;
     struct request *r = &e->slots[word >> 1];

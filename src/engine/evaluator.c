@@ -92,6 +92,7 @@ static void run_chunk(struct evaluator *e, const int32_t *tokens, uint32_t n,
 void evaluator_feed(struct evaluator *e, const int32_t *tokens, uint32_t n, uint32_t first_wanted,
                     evaluator_take *take, void *arg)
 {
+    REQUIRE(n <= e->backend->options.n_ctx - e->length);
     while (n > 0) {
         enum batch_output output;
         uint32_t chunk = next_chunk(e, n, first_wanted, &output);
