@@ -65,9 +65,9 @@ endif
 $(B)/firstlight: $(B)/src/cli/main.o $(B)/libfirstlight.a
 	$(SAY)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
-$(B)/libfirstlight.a: $(OBJECTS)
+$(B)/libfirstlight.a: $(OBJECTS) $(B)/objects
 	@rm -f $@
-	@ar rcs $@ $^
+	@ar rcs $@ $(OBJECTS)
 
 $(B)/src/%.o: src/%.c $(B)/flags
 	@mkdir -p $(@D)
@@ -75,7 +75,7 @@ $(B)/src/%.o: src/%.c $(B)/flags
 
 # `firstlight version` says what it was built from.
 COMMIT := $(shell git describe --always --dirty=+ --abbrev=12 --exclude '*' 2>/dev/null || echo unknown)
-$(B)/src/cli/version.o: ALL_CFLAGS += -DFIRSTLIGHT_VERSION='"$(VERSION)"' \
+$(B)/src/cli/version.o: private ALL_CFLAGS += -DFIRSTLIGHT_VERSION='"$(VERSION)"' \
                                       -DFIRSTLIGHT_COMMIT='"$(COMMIT)"'
 $(B)/src/cli/version.o: $(B)/commit
 $(B)/commit: FORCE
@@ -91,10 +91,12 @@ $(B)/tests/%: tests/%.c $(B)/libfirstlight.a $(B)/flags
 	    $(if $(filter tests/fuzz/%,$<),$(FUZZ_MAIN)) $(B)/libfirstlight.a \
 	    $(LIBS) -lcmocka
 
-# Rebuild when the flags change.
-$(B)/flags: FORCE
+# Rebuild when the flags change, or when a source comes or goes.
+$(B)/flags: LINE = $(CC) $(ALL_CFLAGS)
+$(B)/objects: LINE = $(OBJECTS)
+$(B)/flags $(B)/objects: FORCE
 	@mkdir -p $(@D)
-	@echo '$(CC) $(ALL_CFLAGS)' | cmp -s - $@ || echo '$(CC) $(ALL_CFLAGS)' > $@
+	@echo '$(LINE)' | cmp -s - $@ || echo '$(LINE)' > $@
 .PHONY: FORCE
 FORCE:
 
