@@ -177,9 +177,12 @@ static bool at_tuple_end(const struct jinja_parser *p)
            jinja_parser_at_op(p, '=') || jinja_parser_at_word(p, "in");
 }
 
-struct jinja_node *jinja_expr_parse_tuple(struct jinja_parser *p, bool with_if)
+/* One item, or a tuple of several with commas between; `option` is the item's. */
+static struct jinja_node *parse_list(struct jinja_parser *p,
+                                     struct jinja_node *(*parse)(struct jinja_parser *, bool),
+                                     bool option)
 {
-    struct jinja_node *first = jinja_expr_parse(p, with_if), *tuple;
+    struct jinja_node *first = parse(p, option), *tuple;
     struct jinja_parser_list list = {0};
 
     if (first == NULL || !jinja_parser_at_op(p, ','))
@@ -187,13 +190,18 @@ struct jinja_node *jinja_expr_parse_tuple(struct jinja_parser *p, bool with_if)
     tuple = jinja_parser_node_with(p, NODE_TUPLE, first);
     jinja_parser_add(&list, first);
     while (tuple != NULL && jinja_parser_skip_op(p, ',') && !at_tuple_end(p)) {
-        struct jinja_node *item = jinja_expr_parse(p, with_if);
+        struct jinja_node *item = parse(p, option);
 
         if (item == NULL)
             return NULL;
         jinja_parser_add(&list, item);
     }
     return tuple;
+}
+
+struct jinja_node *jinja_expr_parse_tuple(struct jinja_parser *p, bool with_if)
+{
+    return parse_list(p, jinja_expr_parse, with_if);
 }
 
 static struct jinja_node *parse_one_target(struct jinja_parser *p, bool with_attr)
@@ -218,19 +226,5 @@ static struct jinja_node *parse_one_target(struct jinja_parser *p, bool with_att
 
 struct jinja_node *jinja_expr_parse_target(struct jinja_parser *p, bool with_attr)
 {
-    struct jinja_node *first = parse_one_target(p, with_attr), *tuple;
-    struct jinja_parser_list list = {0};
-
-    if (first == NULL || !jinja_parser_at_op(p, ','))
-        return first;
-    tuple = jinja_parser_node_with(p, NODE_TUPLE, first);
-    jinja_parser_add(&list, first);
-    while (tuple != NULL && jinja_parser_skip_op(p, ',') && !at_tuple_end(p)) {
-        struct jinja_node *item = parse_one_target(p, with_attr);
-
-        if (item == NULL)
-            return NULL;
-        jinja_parser_add(&list, item);
-    }
-    return tuple;
+    return parse_list(p, parse_one_target, with_attr);
 }
