@@ -1,8 +1,8 @@
 #include "cli/report.h"
 
-#include <utf8proc.h>
+#include "text/utf8.h"
 
-#define REPLACEMENT "\xef\xbf\xbd" /* U+FFFD */
+#include <utf8proc.h>
 
 void report_append_utf8(struct buf *out, const char *bytes, size_t len)
 {
@@ -13,7 +13,7 @@ void report_append_utf8(struct buf *out, const char *bytes, size_t len)
         if (n > 0)
             buf_append(out, p + i, (size_t)n);
         else
-            buf_puts(out, REPLACEMENT);
+            buf_puts(out, UTF8_REPLACEMENT);
         i += n > 0 ? (size_t)n : 1;
     }
 }

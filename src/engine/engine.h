@@ -160,7 +160,6 @@ void request_all(const struct request *r, struct request_news *out);
 struct timeline *request_timeline(struct request *r);
 void *request_user(const struct request *r);
 uint32_t request_prompt_tokens(const struct request *r);
-uint32_t request_id(const struct request *r);
 
 /* Gives the slot back; only after the finished event was read. */
 void engine_release(struct engine *e, struct request *r);

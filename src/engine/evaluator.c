@@ -113,11 +113,6 @@ uint32_t evaluator_length(const struct evaluator *e)
     return e->length;
 }
 
-const struct backend *evaluator_backend(const struct evaluator *e)
-{
-    return e->backend;
-}
-
 enum status evaluator_check(const struct model *model, const int32_t *tokens, size_t n,
                             struct err *err)
 {

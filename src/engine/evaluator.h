@@ -32,7 +32,6 @@ void evaluator_feed(struct evaluator *e, const int32_t *tokens, uint32_t n, uint
 void evaluator_cut(struct evaluator *e, uint32_t length);
 
 uint32_t evaluator_length(const struct evaluator *e);
-const struct backend *evaluator_backend(const struct evaluator *e);
 
 /* Ids that a caller read from elsewhere: STATUS_INVALID names the first that is no token. */
 enum status evaluator_check(const struct model *model, const int32_t *tokens, size_t n,

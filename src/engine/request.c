@@ -221,11 +221,6 @@ uint32_t request_prompt_tokens(const struct request *r)
     return r->params.n_prompt;
 }
 
-uint32_t request_id(const struct request *r)
-{
-    return r->id;
-}
-
 const char *finish_reason_name(enum finish_reason reason)
 {
     static const char *const names[] = {"none", "stop", "length", "cancelled", "error"};

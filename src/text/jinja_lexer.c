@@ -1,6 +1,7 @@
 #include "text/jinja_lexer.h"
 
 #include "text/jinja_utf8.h"
+#include "text/utf8.h"
 
 #include <string.h>
 
@@ -442,7 +443,7 @@ enum status jinja_lexer_run(struct arena *arena, const char *source, size_t len,
     enum status st;
 
     *out = (struct jinja_tokens){0};
-    if (!jinja_utf8_valid(source, len))
+    if (utf8_valid_prefix(source, len) < len)
         return err_set(err, STATUS_INVALID, "expected a template in UTF-8, found other bytes");
     st = normalize(&l, source, len);
     while (st == STATUS_OK && l.pos < l.len)

@@ -1,5 +1,9 @@
 #include "text/jinja_utf8.h"
 
+#include "text/utf8.h"
+
+#include <utf8proc.h>
+
 /* Bytes of the sequence that starts with `lead`; 0 when none does. */
 static size_t sequence_len(uint8_t lead)
 {
@@ -15,27 +19,6 @@ static size_t sequence_len(uint8_t lead)
 static bool is_continuation(char c)
 {
     return ((uint8_t)c & 0xc0) == 0x80;
-}
-
-bool jinja_utf8_valid(const char *bytes, size_t len)
-{
-    size_t i = 0;
-
-    while (i < len) {
-        size_t n = sequence_len((uint8_t)bytes[i]), start = i;
-        char back[4];
-
-        if (n == 0 || n > len - i)
-            return false;
-        for (size_t k = 1; k < n; k++) {
-            if (!is_continuation(bytes[i + k]))
-                return false;
-        }
-        /* Overlong forms, surrogates and numbers past 0x10ffff do not encode back to n bytes. */
-        if (jinja_utf8_encode(jinja_utf8_next(bytes, len, &i), back) != n || i != start + n)
-            return false;
-    }
-    return true;
 }
 
 size_t jinja_utf8_count(const char *bytes, size_t len)
@@ -54,9 +37,7 @@ uint32_t jinja_utf8_next(const char *bytes, size_t len, size_t *pos)
     uint32_t code = lead;
 
     if (n > 1 && n <= len - *pos) {
-        code = lead & (0xffu >> (n + 1));
-        for (size_t k = 1; k < n; k++)
-            code = code << 6 | ((uint8_t)bytes[*pos + k] & 0x3f);
+        code = utf8_code_point(bytes + *pos, n);
         *pos += n;
     } else {
         *pos += 1;
@@ -83,28 +64,9 @@ int jinja_utf8_cut(const char *bytes, size_t len, size_t max)
 
 size_t jinja_utf8_encode(uint32_t code, char out[4])
 {
-    if (code < 0x80) {
-        out[0] = (char)code;
-        return 1;
-    }
-    if (code < 0x800) {
-        out[0] = (char)(0xc0 | code >> 6);
-        out[1] = (char)(0x80 | (code & 0x3f));
-        return 2;
-    }
-    if ((code >= 0xd800 && code <= 0xdfff) || code > 0x10ffff)
+    if (!utf8proc_codepoint_valid((utf8proc_int32_t)code))
         return 0;
-    if (code < 0x10000) {
-        out[0] = (char)(0xe0 | code >> 12);
-        out[1] = (char)(0x80 | (code >> 6 & 0x3f));
-        out[2] = (char)(0x80 | (code & 0x3f));
-        return 3;
-    }
-    out[0] = (char)(0xf0 | code >> 18);
-    out[1] = (char)(0x80 | (code >> 12 & 0x3f));
-    out[2] = (char)(0x80 | (code >> 6 & 0x3f));
-    out[3] = (char)(0x80 | (code & 0x3f));
-    return 4;
+    return (size_t)utf8proc_encode_char((utf8proc_int32_t)code, (utf8proc_uint8_t *)out);
 }
 
 bool jinja_utf8_is_space(uint32_t code)

@@ -6,8 +6,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-bool jinja_utf8_valid(const char *bytes, size_t len);
-
 /* Code points in `len` bytes. */
 size_t jinja_utf8_count(const char *bytes, size_t len);
 
