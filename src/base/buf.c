@@ -3,7 +3,6 @@
 #include "base/mem.h"
 
 #include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 bool buf_reserve(struct buf *b, size_t extra)
@@ -64,6 +63,16 @@ bool buf_printf(struct buf *b, const char *fmt, ...)
     }
     va_end(again);
     return ok;
+}
+
+bool buf_read(struct buf *b, FILE *f)
+{
+    char piece[1 << 16];
+    size_t n;
+    while ((n = fread(piece, 1, sizeof piece, f)) > 0)
+        if (!buf_append(b, piece, n))
+            return false;
+    return !ferror(f);
 }
 
 const char *buf_str(const struct buf *b)

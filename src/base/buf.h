@@ -13,6 +13,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 struct buf {
     char *data;
@@ -26,6 +27,8 @@ bool buf_append(struct buf *b, const void *bytes, size_t len);
 bool buf_puts(struct buf *b, const char *s);
 bool buf_putc(struct buf *b, char c);
 bool buf_printf(struct buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Appends all that is left in f. False: `failed` (memory, limit), else a read error in errno. */
+bool buf_read(struct buf *b, FILE *f);
 bool buf_reserve(struct buf *b, size_t extra);
 const char *buf_str(const struct buf *b); /* never NULL, NUL-terminated */
 void buf_clear(struct buf *b);            /* len = 0, failed = false, memory kept */

@@ -65,14 +65,11 @@ struct job {
 
 static enum status read_text(struct buf *text, const char *path, struct err *err)
 {
-    char part[1 << 16];
     FILE *f = fopen(path, "rb");
     if (!f)
         return err_param(err, STATUS_NOT_FOUND, "--file", "cannot read %s: %s", path,
                          strerror(errno));
-    for (size_t n; (n = fread(part, 1, sizeof part, f)) > 0;)
-        buf_append(text, part, n);
-    int fault = ferror(f) ? errno : text->failed ? ENOMEM : 0;
+    int fault = buf_read(text, f) ? 0 : text->failed ? ENOMEM : errno;
     fclose(f);
     if (fault)
         return err_param(err, STATUS_IO, "--file", "cannot read %s: %s", path, strerror(fault));

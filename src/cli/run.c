@@ -122,16 +122,12 @@ static const struct flag sampling_flags[] = {
 
 static enum status read_stream(FILE *f, const char *path, struct buf *out, struct err *err)
 {
-    char piece[16384];
-    size_t n;
-    while ((n = fread(piece, 1, sizeof piece, f)) > 0)
-        if (!buf_append(out, piece, n))
-            return err_param(err, STATUS_TOO_LARGE, "--prompt-file", "%s has more than %u bytes",
-                             path, LIMIT_BODY_BYTES);
-    if (ferror(f))
-        return err_param(err, STATUS_IO, "--prompt-file", "cannot read %s: %s", path,
-                         strerror(errno));
-    return STATUS_OK;
+    if (buf_read(out, f))
+        return STATUS_OK;
+    if (out->failed)
+        return err_param(err, STATUS_TOO_LARGE, "--prompt-file", "%s has more than %u bytes", path,
+                         LIMIT_BODY_BYTES);
+    return err_param(err, STATUS_IO, "--prompt-file", "cannot read %s: %s", path, strerror(errno));
 }
 
 static enum status read_prompt(struct job *job, struct err *err)

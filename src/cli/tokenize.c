@@ -11,7 +11,6 @@
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 struct args {
     const char *model;
@@ -33,18 +32,11 @@ static const struct flag flag_table[] = {
 
 static enum status read_input(struct buf *in, struct err *err)
 {
-    for (;;) {
-        if (!buf_reserve(in, 64 << 10))
-            return err_set(err, STATUS_NO_MEMORY, "no memory for the input");
-        ssize_t n = read(STDIN_FILENO, in->data + in->len, in->cap - in->len - 1);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return err_set(err, STATUS_IO, "standard input: %s", strerror(errno));
-        if (n == 0)
-            return STATUS_OK;
-        in->len += (size_t)n;
-    }
+    if (buf_read(in, stdin))
+        return STATUS_OK;
+    if (in->failed)
+        return err_set(err, STATUS_NO_MEMORY, "no memory for the input");
+    return err_set(err, STATUS_IO, "standard input: %s", strerror(errno));
 }
 
 static void put_ids(struct buf *out, const struct tokens *ids, const char *separator)

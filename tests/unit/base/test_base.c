@@ -84,6 +84,29 @@ static void buffers_grow_stop_at_the_limit_and_stay_terminated(void **state)
     buf_fini(&b);
 }
 
+static void buffers_read_a_whole_stream_up_to_the_limit(void **state)
+{
+    (void)state;
+    static char bytes[200000];
+    memset(bytes, 'x', sizeof bytes);
+    struct buf b = {0}, small = {.limit = sizeof bytes - 1};
+    FILE *f = fmemopen(bytes, sizeof bytes, "rb");
+    assert_non_null(f);
+    assert_true(buf_read(&b, f));
+    assert_int_equal(b.len, sizeof bytes);
+    rewind(f);
+    assert_false(buf_read(&small, f));
+    assert_true(small.failed);
+    fclose(f);
+    f = fopen("/", "rb"); /* a folder opens, and cannot be read */
+    assert_non_null(f);
+    assert_false(buf_read(&b, f));
+    assert_false(b.failed);
+    fclose(f);
+    buf_fini(&b);
+    buf_fini(&small);
+}
+
 static void ttft_parts_add_up_whatever_is_missing(void **state)
 {
     (void)state;
@@ -159,6 +182,7 @@ int main(void)
         cmocka_unit_test(long_error_texts_are_cut_not_overrun),
         cmocka_unit_test(sizes_parse_strictly),
         cmocka_unit_test(buffers_grow_stop_at_the_limit_and_stay_terminated),
+        cmocka_unit_test(buffers_read_a_whole_stream_up_to_the_limit),
         cmocka_unit_test(ttft_parts_add_up_whatever_is_missing),
         cmocka_unit_test(a_stage_is_stamped_once),
         cmocka_unit_test(cpu_masks_parse),
