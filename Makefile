@@ -12,7 +12,7 @@ PREFIX ?= /usr/local
 PORT ?= 8080
 
 B := build/$(CONFIG)
-PKGS := libevent libevent_pthreads jansson libpcre2-8 libutf8proc
+PKGS := libevent libevent_pthreads jansson libpcre2-8 libutf8proc libcurl libcrypto
 VERSION := 0.1.0
 
 # One short line per command; `make V=1` shows them whole.
@@ -75,9 +75,9 @@ $(B)/src/%.o: src/%.c $(B)/flags
 
 # `firstlight version` says what it was built from.
 COMMIT := $(shell git describe --always --dirty=+ --abbrev=12 --exclude '*' 2>/dev/null || echo unknown)
-$(B)/src/cli/version.o: private ALL_CFLAGS += -DFIRSTLIGHT_VERSION='"$(VERSION)"' \
+$(B)/src/base/version.o: private ALL_CFLAGS += -DFIRSTLIGHT_VERSION='"$(VERSION)"' \
                                       -DFIRSTLIGHT_COMMIT='"$(COMMIT)"'
-$(B)/src/cli/version.o: $(B)/commit
+$(B)/src/base/version.o: $(B)/commit
 $(B)/commit: FORCE
 	@mkdir -p $(@D)
 	@echo '$(VERSION) $(COMMIT)' | cmp -s - $@ || echo '$(VERSION) $(COMMIT)' > $@

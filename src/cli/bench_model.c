@@ -4,10 +4,10 @@
 #include "base/cpu.h"
 #include "base/limits.h"
 #include "base/mem.h"
+#include "base/version.h"
 #include "cli/flags.h"
 #include "cli/options.h"
 #include "cli/report.h"
-#include "cli/version.h"
 #include "engine/evaluator.h"
 
 #include <errno.h>

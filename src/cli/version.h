@@ -1,10 +1,7 @@
-/* `firstlight version`, and what this binary was built from. */
+/* `firstlight version`: what this binary is and what it runs on. */
 #ifndef FIRSTLIGHT_CLI_VERSION_H
 #define FIRSTLIGHT_CLI_VERSION_H
 
-const char *version_number(void); /* "0.1.0" */
-const char *version_commit(void); /* short hash, "+" behind it for changes; "unknown" outside git */
-const char *version_compiler(void); /* "gcc 12.2.0" */
 int version_main(int argc, char **argv);
 
 #endif

@@ -1,0 +1,59 @@
+/* What was seen of one request, by the client's clock and, where the server tells, by its own.
+ *
+ *     due ─► sent ─► accepted ─► first ─► chunk ─► chunk ... ─► end
+ *          lag │ client's TTFT ────┤   gaps (ITL)   │
+ *
+ * Stamps are clock_now_us(), 0: never happened. A target writes them; everyone else reads.
+ */
+#ifndef FIRSTLIGHT_BENCH_RECORD_H
+#define FIRSTLIGHT_BENCH_RECORD_H
+
+#include "base/err.h"
+#include "base/timeline.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum record_state {
+    RECORD_UNSENT,
+    RECORD_RUNNING,
+    RECORD_OK,
+    RECORD_FAILED,    /* error says why */
+    RECORD_CANCELLED, /* by the generator: the run was over or interrupted */
+};
+
+struct record {
+    enum record_state state;
+    int64_t due_us;      /* on the clock; when a place became free, where concurrency is bounded */
+    int64_t sent_us;     /* the request began to leave */
+    int64_t accepted_us; /* in-process: engine_submit returned; HTTP: the status line came */
+    int64_t first_us;    /* first chunk with content; unstreamed: the whole answer */
+    int64_t end_us;      /* nothing more comes */
+    int64_t *chunk_us;   /* (n_chunks) each chunk with content, the first included */
+    uint32_t n_chunks, cap_chunks;
+    uint32_t prompt_tokens;     /* by the target's count; 0: it did not say */
+    uint32_t completion_tokens; /* by the target's count, else the chunks */
+    uint32_t cached_tokens;     /* of the prompt, found in a prefix cache */
+    bool has_ttft;              /* the target split its TTFT: */
+    struct timeline_ttft ttft;
+    double server_ttft_ms;  /* as the server's `metrics` or `ttft` say; NAN: unknown */
+    double server_queue_ms; /* NAN: unknown */
+    int http_status;        /* 0: none came, or no HTTP */
+    char finish[16];        /* "stop", "length", "" */
+    char error[256];
+    void *user; /* the target's own while RECORD_RUNNING */
+};
+
+void record_init(struct record *r);
+void record_fini(struct record *r);
+/* A chunk with content came now; the first one sets first_us. False: no memory. */
+bool record_chunk(struct record *r, int64_t now_us);
+/* Ends it at now_us; `error` NULL unless state is RECORD_FAILED. */
+void record_end(struct record *r, enum record_state state, int64_t now_us, const char *error);
+
+/* Milliseconds; NAN where it never came to that. */
+double record_ttft_ms(const struct record *r);    /* sent -> first */
+double record_latency_ms(const struct record *r); /* sent -> end; RECORD_OK only */
+double record_tpot_ms(const struct record *r);    /* (end - first) / max(1, tokens - 1) */
+
+#endif
