@@ -1,0 +1,57 @@
+/* What the `bench` subcommands share: common flags, where results go, and opening a target. */
+#ifndef FIRSTLIGHT_CLI_BENCH_COMMON_H
+#define FIRSTLIGHT_CLI_BENCH_COMMON_H
+
+#include "bench/measure.h"
+#include "bench/result.h"
+#include "bench/target.h"
+#include "cli/flags.h"
+#include "cli/options.h"
+
+struct bench_common {
+    const char *output; /* NULL: none; "-": standard output, and the table goes to stderr */
+    const char *note;
+    uint64_t seed;
+    uint32_t warmup_runs, repeat_runs;
+};
+extern const struct bench_common bench_common_default;        /* seed 0, 1 warm-up, 1 repeat */
+struct flag_group bench_common_flags(struct bench_common *c); /* --output --note --seed ... */
+
+/* Before anything is measured: a wrong path costs no minutes. What is there is kept until the
+ * result is written. */
+enum status bench_common_check(const struct bench_common *c, struct err *err);
+FILE *bench_common_table(const struct bench_common *c); /* stdout, or stderr beside "-" */
+enum status bench_common_write(const struct bench_common *c, const struct result *r,
+                               struct err *err);
+
+/* Who is measured. */
+struct bench_target_options {
+    struct options options; /* --model is a path in-process, a name with --url */
+    const char *url;        /* NULL: an engine in this process */
+    const char *api_key_file;
+    uint32_t timeout_seconds;
+    const char *tokenizer; /* --tokenizer PATH: exact prompt lengths with --url */
+};
+extern const struct bench_target_options bench_common_target;
+struct flag_group
+bench_common_target_flags(struct bench_target_options *o); /* --url --api-key-file ... */
+
+struct bench_target {
+    struct target *target;
+    const struct tokenizer *tokenizer; /* NULL: unknown */
+    json_t *environment;               /* steal it for the result (then it is NULL) */
+    struct loader loader;              /* empty with a URL and no --tokenizer */
+};
+/* An engine flag with --url is STATUS_INVALID naming it. `n_slots` requests at once. */
+enum status bench_common_open(struct bench_target *out, struct bench_target_options *o,
+                              uint32_t n_slots, struct err *err);
+void bench_common_close(struct bench_target *t);
+
+/* Progress on stderr when that is a terminal: for measure_options and load_options. */
+void bench_common_progress(void *arg, uint32_t run, uint32_t n_runs, uint32_t ended,
+                           uint32_t failed, uint32_t n);
+void bench_common_progress_clear(void);
+/* SIGINT sets it; a second SIGINT ends the program. Call once, before threads. */
+const atomic_bool *bench_common_catch_interrupt(void);
+
+#endif
