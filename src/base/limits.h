@@ -62,4 +62,9 @@
 #define LIMIT_THREADS      256
 #define LIMIT_CONTEXT      (1u << 20) /* tokens of one sequence */
 
+/* Benchmarks */
+#define LIMIT_BENCH_RUNS      1000  /* warm-up runs, and repeats */
+#define LIMIT_BENCH_SECONDS   86400 /* --timeout of one request */
+#define LIMIT_BENCH_IN_ENGINE 4096  /* requests at once in an engine of the benchmark's process */
+
 #endif

@@ -59,7 +59,10 @@ static enum status take_float(const struct flag *f, void *field, const char *tex
         return bad_value(f, text, "a number", err);
     if (v < f->min || v > f->max)
         return out_of_range(f, text, err);
-    *(float *)field = (float)v;
+    if (f->kind == FLAG_F64)
+        *(double *)field = v;
+    else
+        *(float *)field = (float)v;
     return STATUS_OK;
 }
 
@@ -89,6 +92,7 @@ static enum status take_value(const struct flag *f, void *field, const char *tex
     case FLAG_U64:
         return take_whole(f, field, text, err);
     case FLAG_F32:
+    case FLAG_F64:
         return take_float(f, field, text, err);
     case FLAG_SIZE:
         if (!mem_parse_size(text, field))
@@ -146,10 +150,10 @@ const char *flags_closest(const char *word, const char *const *names, size_t n_n
 
 static enum status unknown_flag(const struct flag_set *set, const char *word, struct err *err)
 {
-    const char *names[64];
+    const char *names[128];
     size_t n = 0;
     for (size_t g = 0; g < FLAG_GROUPS; g++)
-        for (size_t i = 0; i < set->groups[g].n_flags && n < 64; i++)
+        for (size_t i = 0; i < set->groups[g].n_flags && n < 128; i++)
             names[n++] = set->groups[g].flags[i].name;
     const char *close = flags_closest(word, names, n);
     if (close)

@@ -31,6 +31,7 @@ enum flag_kind {
     FLAG_U32,    /* uint32_t */
     FLAG_U64,    /* uint64_t; min and max only matter below 2^53 */
     FLAG_F32,    /* float, finite */
+    FLAG_F64,    /* double, finite */
     FLAG_SIZE,   /* size_t bytes: "512M", "2G" */
     FLAG_TEXT,   /* const char *, borrowed from argv */
     FLAG_CHOICE, /* int: index into choices */
@@ -61,7 +62,7 @@ struct flag_group {
     {                                                                                              \
         (array), sizeof(array) / sizeof((array)[0]), (base)                                        \
     }
-#define FLAG_GROUPS 4
+#define FLAG_GROUPS 8
 
 struct flag_set {
     const char *command;

@@ -1,0 +1,391 @@
+#include "bench/measure.h"
+
+#include "base/mem.h"
+#include "text/utf8.h"
+
+#include <math.h>
+#include <string.h>
+
+/* --- running -------------------------------------------------------------------------------- */
+
+struct job {
+    struct target *target;
+    const struct workload_options *options; /* NULL: `items` are replayed */
+    const struct workload *items;
+    uint32_t max_concurrency;
+    const struct measure_options *o;
+    uint32_t run; /* the one under way, warm-ups first */
+};
+
+static void report(void *arg, uint32_t ended, uint32_t failed, uint32_t n)
+{
+    const struct job *job = arg;
+    const struct measure_options *o = job->o;
+    o->progress(o->arg, job->run, o->warmup_runs + o->repeat_runs, ended, failed, n);
+}
+
+static enum status load_one(struct job *job, const struct workload *w, struct load_result *out,
+                            struct err *err)
+{
+    const struct load_options options = {
+        .max_concurrency = job->max_concurrency,
+        .n_background = job->options ? job->options->background : 0,
+        .background_of = job->options,
+        .stop = job->o->stop,
+        .progress = job->o->progress ? report : NULL,
+        .arg = job,
+    };
+    return load_run(job->target, w, &options, out, err);
+}
+
+static enum status run_one(struct job *job, struct load_result *out, struct err *err)
+{
+    struct workload w = {0};
+    if (!job->options)
+        return load_one(job, job->items, out, err);
+    enum status status = workload_make(&w, job->options, job->o->tokenizer, job->run, err);
+    if (status == STATUS_OK)
+        status = load_one(job, &w, out, err);
+    workload_fini(&w);
+    return status;
+}
+
+static enum status run_all(struct job *job, struct measurement *out, struct err *err)
+{
+    uint32_t n_warmup = job->o->warmup_runs, n = n_warmup + job->o->repeat_runs;
+    for (job->run = 0; job->run < n; job->run++) {
+        struct load_result warmup = {0};
+        bool counts = job->run >= n_warmup;
+        struct load_result *result = counts ? &out->runs[out->n_runs++] : &warmup;
+        enum status status = run_one(job, result, err);
+        bool interrupted = result->interrupted;
+        load_fini(&warmup);
+        if (status != STATUS_OK)
+            return status;
+        if (interrupted && !counts)
+            return err_set(err, STATUS_CANCELLED, "interrupted before anything was measured");
+        if (interrupted)
+            break;
+    }
+    return STATUS_OK;
+}
+
+static enum status measure(struct job *job, struct measurement *out, struct err *err)
+{
+    *out = (struct measurement){0};
+    out->runs = mem_array(job->o->repeat_runs, sizeof *out->runs);
+    if (!out->runs)
+        return err_set(err, STATUS_NO_MEMORY, "no memory for %u runs", job->o->repeat_runs);
+    enum status status = run_all(job, out, err);
+    if (status != STATUS_OK)
+        return status;
+    if (!summary_make(&out->pooled, out->runs, out->n_runs, job->o->goodput))
+        return err_set(err, STATUS_NO_MEMORY, "no memory for the figures of %u runs", out->n_runs);
+    return STATUS_OK;
+}
+
+enum status measure_run(struct target *t, const struct workload_options *w,
+                        const struct measure_options *o, struct measurement *out, struct err *err)
+{
+    struct job job = {.target = t, .options = w, .max_concurrency = w->max_concurrency, .o = o};
+    return measure(&job, out, err);
+}
+
+enum status measure_items(struct target *t, const struct workload *w, uint32_t max_concurrency,
+                          const struct measure_options *o, struct measurement *out, struct err *err)
+{
+    struct job job = {.target = t, .items = w, .max_concurrency = max_concurrency, .o = o};
+    return measure(&job, out, err);
+}
+
+void measure_fini(struct measurement *m)
+{
+    for (uint32_t i = 0; i < m->n_runs; i++)
+        load_fini(&m->runs[i]);
+    mem_free(m->runs);
+    summary_fini(&m->pooled);
+    *m = (struct measurement){0};
+}
+
+bool measure_failed(const struct measurement *m, struct err *err)
+{
+    uint32_t n = 0, failed = 0;
+    const char *why = "";
+    for (uint32_t i = 0; i < m->n_runs; i++) {
+        const struct load_result *run = &m->runs[i];
+        n += run->n;
+        for (uint32_t k = 0; k < run->n; k++)
+            if (run->records[k].state == RECORD_FAILED && failed++ == 0)
+                why = run->records[k].error;
+    }
+    if (failed > 0)
+        err_set(err, STATUS_UNAVAILABLE, "%u of %u requests failed; the first: %s", failed, n, why);
+    return failed > 0;
+}
+
+/* --- as JSON -------------------------------------------------------------------------------- */
+
+/* Text from a server: bytes that are no UTF-8 become '?', so that one bad message loses no result.
+ */
+static json_t *text_json(const char *text)
+{
+    char safe[sizeof((struct record *)0)->error];
+    size_t len = strlen(text), out = 0;
+    for (size_t i = 0, n; i < len && out + 4 < sizeof safe; i += n) {
+        if (utf8_step(text + i, len - i, &n) != UTF8_WHOLE) {
+            safe[out++] = '?';
+            continue;
+        }
+        memcpy(safe + out, text + i, n);
+        out += n;
+    }
+    return json_stringn(safe, out);
+}
+
+static json_t *at_ms(int64_t at_us, int64_t start_us)
+{
+    return result_number(at_us > 0 ? (double)(at_us - start_us) / 1e3 : NAN);
+}
+
+static const char *state_name(enum record_state state)
+{
+    switch (state) {
+    case RECORD_UNSENT:
+        return "unsent";
+    case RECORD_RUNNING:
+        return "running";
+    case RECORD_OK:
+        return "ok";
+    case RECORD_FAILED:
+        return "failed";
+    case RECORD_CANCELLED:
+        return "cancelled";
+    }
+    return "";
+}
+
+static json_t *ttft_json(const struct record *r)
+{
+    const struct timeline_ttft *t = &r->ttft;
+    if (!r->has_ttft)
+        return json_null();
+    return json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "receive_ms",
+                     (double)t->receive_us / 1e3, "tokenize_ms", (double)t->tokenize_us / 1e3,
+                     "submit_ms", (double)t->submit_us / 1e3, "queue_ms", (double)t->queue_us / 1e3,
+                     "cache_ms", (double)t->cache_us / 1e3, "prefill_ms",
+                     (double)t->prefill_us / 1e3, "first_write_ms", (double)t->first_write_us / 1e3,
+                     "total_ms", (double)t->total_us / 1e3);
+}
+
+static json_t *chunks_json(const struct record *r, int64_t start_us)
+{
+    json_t *list = json_array();
+    int bad = 0;
+    for (uint32_t i = 0; i < r->n_chunks; i++)
+        bad |= json_array_append_new(list, at_ms(r->chunk_us[i], start_us));
+    if (!bad)
+        return list;
+    json_decref(list);
+    return NULL;
+}
+
+static json_t *request_json(const struct record *r, int64_t start_us)
+{
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:s, s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o}",
+                     "due_ms", at_ms(r->due_us, start_us), "sent_ms", at_ms(r->sent_us, start_us),
+                     "accepted_ms", at_ms(r->accepted_us, start_us), "first_ms",
+                     at_ms(r->first_us, start_us), "end_ms", at_ms(r->end_us, start_us), "state",
+                     state_name(r->state), "error", r->error[0] ? text_json(r->error) : json_null(),
+                     "prompt_tokens", (json_int_t)r->prompt_tokens, "completion_tokens",
+                     (json_int_t)r->completion_tokens, "cached_tokens",
+                     (json_int_t)r->cached_tokens, "finish",
+                     r->finish[0] ? text_json(r->finish) : json_null(), "ttft", ttft_json(r),
+                     "server_ttft_ms", result_number(r->server_ttft_ms), "server_queue_ms",
+                     result_number(r->server_queue_ms), "chunks_ms", chunks_json(r, start_us));
+}
+
+static json_t *requests_json(const struct load_result *run)
+{
+    json_t *list = json_array();
+    int bad = list == NULL;
+    for (uint32_t i = 0; i < run->n && !bad; i++)
+        bad = json_array_append_new(list, request_json(&run->records[i], run->start_us));
+    if (!bad)
+        return list;
+    json_decref(list);
+    return NULL;
+}
+
+static json_t *generator_json(struct load_generator *g)
+{
+    return json_pack("{s:o, s:o, s:o, s:b, s:s}", "lag_ms", result_spread(&g->lag_ms), "turn_ms",
+                     result_spread(&g->turn_ms), "cpu_share", result_number(g->cpu_share),
+                     "bottleneck", g->bottleneck, "why", g->why);
+}
+
+static json_t *background_json(const struct load_result *run)
+{
+    const struct series *gaps = &run->background_gap_ms;
+    json_t *list = json_array();
+    for (size_t i = 0; i < gaps->n; i++)
+        json_array_append_new(list, result_number(gaps->v[i]));
+    return json_pack("{s:o, s:I}", "gaps_ms", list, "failed", (json_int_t)run->background_failed);
+}
+
+static json_t *distributions_json(struct summary *s)
+{
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "add_request",
+                     result_spread(&s->add_request), "queue", result_spread(&s->queue), "prefill",
+                     result_spread(&s->prefill), "ttft", result_spread(&s->ttft), "tpot",
+                     result_spread(&s->tpot), "itl", result_spread(&s->itl), "latency",
+                     result_spread(&s->latency), "client_minus_server",
+                     result_spread(&s->client_minus_server), "background_gap",
+                     result_spread(&s->background_gap));
+}
+
+static json_t *run_json(struct load_result *run, struct summary *s)
+{
+    return json_pack("{s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:o, s:o, s:o, s:o}",
+                     "duration_s", result_number(s->duration_s), "submit_wall_ms",
+                     result_number(s->submit_wall_ms), "n", (json_int_t)s->n, "completed",
+                     (json_int_t)s->completed, "failed", (json_int_t)s->failed, "cancelled",
+                     (json_int_t)s->cancelled, "without_content", (json_int_t)s->without_content,
+                     "prompt_tokens", (json_int_t)s->prompt_tokens, "completion_tokens",
+                     (json_int_t)s->completion_tokens, "cached_tokens",
+                     (json_int_t)s->cached_tokens, "interrupted", run->interrupted, "distributions",
+                     distributions_json(s), "generator", generator_json(&run->generator),
+                     "requests", requests_json(run), "background", background_json(run));
+}
+
+/* --- metrics -------------------------------------------------------------------------------- */
+
+static void add_metrics(struct summary *s, struct result *out)
+{
+    result_metric_series(out, "ttft", &s->ttft);
+    result_metric_series(out, "tpot", &s->tpot);
+    result_metric_series(out, "itl", &s->itl);
+    result_metric_series(out, "latency", &s->latency);
+    result_metric_series(out, "queue", &s->queue);
+    result_metric_series(out, "prefill", &s->prefill);
+    result_metric_series(out, "add_request", &s->add_request);
+    result_metric_series(out, "background_gap", &s->background_gap);
+    result_metric(out, "tokens_per_s", "tokens/s", RESULT_HIGHER, s->output_throughput);
+    result_metric(out, "requests_per_s", "1/s", RESULT_HIGHER, s->request_throughput);
+    if (s->has_goodput)
+        result_metric(out, "goodput_per_s", "1/s", RESULT_HIGHER, s->request_goodput);
+}
+
+/* --- under the names of `vllm bench serve --save-result` ------------------------------------- */
+
+static void set_int(struct result *out, const char *key, uint64_t value)
+{
+    result_set(out, key, json_integer((json_int_t)value));
+}
+
+static void set_statistics(struct result *out, const char *name, struct series *s)
+{
+    const struct spread spread = series_spread(s);
+    const struct {
+        const char *what;
+        double value;
+    } rows[] = {
+        {"mean", spread.mean}, {"median", spread.p50}, {"std", spread.sd},  {"p50", spread.p50},
+        {"p90", spread.p90},   {"p95", spread.p95},    {"p99", spread.p99},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char key[64];
+        snprintf(key, sizeof key, "%s_%s_ms", rows[i].what, name);
+        result_set(out, key, result_number(rows[i].value));
+    }
+}
+
+/* Seconds between chunks. */
+static json_t *gaps_json(const struct record *r)
+{
+    json_t *list = json_array();
+    for (uint32_t i = 1; i < r->n_chunks; i++)
+        json_array_append_new(list, json_real((double)(r->chunk_us[i] - r->chunk_us[i - 1]) / 1e6));
+    return list;
+}
+
+/* One entry a request, as vLLM has it: 0 and "" where there is none. */
+static void set_lists(const struct measurement *m, struct result *out)
+{
+    json_t *inputs = json_array(), *outputs = json_array(), *ttfts = json_array();
+    json_t *itls = json_array(), *errors = json_array();
+    int bad = 0;
+    for (uint32_t i = 0; i < m->n_runs; i++) {
+        for (uint32_t k = 0; k < m->runs[i].n; k++) {
+            const struct record *r = &m->runs[i].records[k];
+            double ttft = record_ttft_ms(r);
+            bad |= json_array_append_new(inputs, json_integer(r->prompt_tokens));
+            bad |= json_array_append_new(outputs, json_integer(r->completion_tokens));
+            bad |= json_array_append_new(ttfts, json_real(isnan(ttft) ? 0 : ttft / 1e3));
+            bad |= json_array_append_new(itls, gaps_json(r));
+            bad |= json_array_append_new(errors, text_json(r->error));
+        }
+    }
+    out->failed |= bad != 0;
+    result_set(out, "input_lens", inputs);
+    result_set(out, "output_lens", outputs);
+    result_set(out, "ttfts", ttfts);
+    result_set(out, "itls", itls);
+    result_set(out, "errors", errors);
+}
+
+/* What was asked, from the result's own blocks. */
+static void set_question(struct result *out)
+{
+    json_t *workload = json_object_get(out->root, "workload");
+    json_t *environment = json_object_get(out->root, "environment");
+    json_t *rate = json_object_get(workload, "request_rate");
+    json_t *model = json_object_get(environment, "model");
+    json_t *burstiness = json_object_get(workload, "burstiness");
+    json_t *most = json_object_get(workload, "max_concurrency");
+    const char *target = json_string_value(json_object_get(environment, "target"));
+    bool in_process = target && strcmp(target, "in-process") == 0;
+    result_set(out, "backend", json_string(in_process ? "firstlight" : "openai"));
+    result_set(out, "model_id", model ? json_incref(model) : json_null());
+    result_set(out, "request_rate",
+               json_number_value(rate) > 0 ? json_incref(rate) : json_string("inf"));
+    result_set(out, "burstiness", burstiness ? json_incref(burstiness) : json_real(1));
+    result_set(out, "max_concurrency",
+               json_integer_value(most) > 0 ? json_incref(most) : json_null());
+}
+
+static void set_vllm(struct measurement *m, struct result *out)
+{
+    struct summary *s = &m->pooled;
+    set_question(out);
+    set_int(out, "num_prompts", s->n);
+    set_int(out, "completed", s->completed);
+    set_int(out, "failed", s->failed);
+    set_int(out, "total_input_tokens", s->prompt_tokens);
+    set_int(out, "total_output_tokens", s->completion_tokens);
+    result_set(out, "duration", result_number(s->duration_s));
+    result_set(out, "request_throughput", result_number(s->request_throughput));
+    result_set(out, "request_goodput",
+               s->has_goodput ? result_number(s->request_goodput) : json_null());
+    result_set(out, "output_throughput", result_number(s->output_throughput));
+    result_set(out, "total_token_throughput", result_number(s->total_throughput));
+    set_statistics(out, "ttft", &s->ttft);
+    set_statistics(out, "tpot", &s->tpot);
+    set_statistics(out, "itl", &s->itl);
+    set_statistics(out, "e2el", &s->latency);
+    set_lists(m, out);
+}
+
+void measure_result(struct measurement *m, const struct goodput *goodput, struct result *out)
+{
+    for (uint32_t i = 0; i < m->n_runs; i++) {
+        struct summary s = {0};
+        if (summary_make(&s, &m->runs[i], 1, goodput)) {
+            add_metrics(&s, out);
+            result_add_run(out, run_json(&m->runs[i], &s));
+        } else {
+            out->failed = true;
+        }
+        summary_fini(&s);
+    }
+    set_vllm(m, out);
+}

@@ -1,0 +1,322 @@
+#include "cli/bench_common.h"
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/limits.h"
+#include "base/mem.h"
+#include "bench/environment.h"
+#include "text/utf8.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define MAX_SEED            9007199254740991.0 /* 2^53 - 1: what JSON readers keep exactly */
+#define PROGRESS_EVERY_US   100000
+#define DEFAULT_TIMEOUT_SEC 600
+
+const struct bench_common bench_common_default = {.warmup_runs = 1, .repeat_runs = 1};
+
+// clang-format off
+static const struct flag common_flags[] = {
+    {"--output", "FILE", "where to write the JSON; - is standard output",
+     FLAG_TEXT, FLAG_FIELD(bench_common, output)},
+    {"--note", "TEXT", "kept in the JSON, shown by bench history",
+     FLAG_TEXT, FLAG_FIELD(bench_common, note)},
+    {"--seed", "N", "of prompts and arrivals (default 0)",
+     FLAG_U64, FLAG_FIELD(bench_common, seed), .max = MAX_SEED},
+    {"--warmup-runs", "N", "runs before, whose figures are thrown away (default 1)",
+     FLAG_U32, FLAG_FIELD(bench_common, warmup_runs), .max = LIMIT_BENCH_RUNS},
+    {"--repeat-runs", "N", "runs that count (default 1)",
+     FLAG_U32, FLAG_FIELD(bench_common, repeat_runs), .min = 1, .max = LIMIT_BENCH_RUNS},
+};
+// clang-format on
+
+struct flag_group bench_common_flags(struct bench_common *c)
+{
+    return (struct flag_group)FLAG_GROUP(common_flags, c);
+}
+
+/* --- results -------------------------------------------------------------------------------- */
+
+static bool is_standard(const char *path)
+{
+    return strcmp(path, "-") == 0;
+}
+
+static enum status cannot_write(const char *path, struct err *err)
+{
+    return err_param(err, STATUS_IO, "--output", "--output: cannot write %s: %s", path,
+                     strerror(errno));
+}
+
+enum status bench_common_check(const struct bench_common *c, struct err *err)
+{
+    if (c->note && utf8_valid_prefix(c->note, strlen(c->note)) < strlen(c->note))
+        return err_param(err, STATUS_INVALID, "--note", "--note is not UTF-8");
+    if (!c->output || is_standard(c->output))
+        return STATUS_OK;
+    bool was_there = access(c->output, F_OK) == 0;
+    FILE *f = fopen(c->output, "a"); /* appending keeps what is there */
+    if (!f)
+        return cannot_write(c->output, err);
+    fclose(f);
+    if (!was_there)
+        unlink(c->output);
+    return STATUS_OK;
+}
+
+FILE *bench_common_table(const struct bench_common *c)
+{
+    return c->output && is_standard(c->output) ? stderr : stdout;
+}
+
+static enum status write_stream(FILE *f, const char *path, const struct result *r, struct err *err)
+{
+    enum status status = result_write(r, f, err);
+    bool failed = f == stdout ? fflush(f) != 0 : fclose(f) != 0;
+    return status == STATUS_OK && failed ? cannot_write(path, err) : status;
+}
+
+/* A rename puts a plain file in place as a whole; a device or a pipe is written to. */
+static bool is_replaceable(const char *path)
+{
+    struct stat s;
+    return lstat(path, &s) != 0 || S_ISREG(s.st_mode);
+}
+
+static enum status write_and_rename(FILE *f, const char *temporary, const char *path,
+                                    const struct result *r, struct err *err)
+{
+    enum status status = write_stream(f, temporary, r, err);
+    if (status == STATUS_OK && rename(temporary, path) != 0)
+        status = cannot_write(path, err);
+    if (status != STATUS_OK)
+        unlink(temporary);
+    return status;
+}
+
+enum status bench_common_write(const struct bench_common *c, const struct result *r,
+                               struct err *err)
+{
+    if (!c->output)
+        return STATUS_OK;
+    if (is_standard(c->output))
+        return write_stream(stdout, "standard output", r, err);
+    struct buf temporary = {0};
+    FILE *f = NULL;
+    if (is_replaceable(c->output) &&
+        buf_printf(&temporary, "%s.%ld.tmp", c->output, (long)getpid()))
+        f = fopen(buf_str(&temporary), "wx");
+    enum status status;
+    if (f) {
+        status = write_and_rename(f, buf_str(&temporary), c->output, r, err);
+    } else { /* a folder that takes no new files */
+        f = fopen(c->output, "w");
+        status = f ? write_stream(f, c->output, r, err) : cannot_write(c->output, err);
+    }
+    buf_fini(&temporary);
+    return status;
+}
+
+/* --- who is measured ------------------------------------------------------------------------ */
+
+const struct bench_target_options bench_common_target = {.timeout_seconds = DEFAULT_TIMEOUT_SEC};
+
+// clang-format off
+static const struct flag target_flags[] = {
+    {"--url", "URL", "measure this server instead of an engine in this process;\n"
+                     "--model is then a name (default: the first the server lists)",
+     FLAG_TEXT, FLAG_FIELD(bench_target_options, url)},
+    {"--api-key-file", "PATH", "with --url: its first key is sent",
+     FLAG_TEXT, FLAG_FIELD(bench_target_options, api_key_file)},
+    {"--timeout", "SECONDS", "with --url: for one request as a whole (default 600)",
+     FLAG_U32, FLAG_FIELD(bench_target_options, timeout_seconds),
+     .min = 1, .max = LIMIT_BENCH_SECONDS},
+    {"--tokenizer", "PATH", "with --url: a GGUF file whose tokenizer counts prompt tokens",
+     FLAG_TEXT, FLAG_FIELD(bench_target_options, tokenizer)},
+};
+// clang-format on
+
+struct flag_group bench_common_target_flags(struct bench_target_options *o)
+{
+    if (!o->options.engine) { /* options_default is no constant expression */
+        const char *model = o->options.model;
+        o->options = options_default;
+        o->options.model = model;
+    }
+    return (struct flag_group)FLAG_GROUP(target_flags, o);
+}
+
+/* The first flag of an engine that was given, NULL if none was. */
+static const char *engine_flag(const struct options *o)
+{
+    const struct options *d = &options_default;
+    const struct {
+        bool given;
+        const char *name;
+    } flags[] = {
+        {o->engine != d->engine, "--engine"},
+        {o->n_threads != d->n_threads, "--threads"},
+        {o->n_ctx != d->n_ctx, "--ctx"},
+        {o->kv_memory != d->kv_memory, "--kv-memory"},
+        {o->kv_type != d->kv_type, "--kv-type"},
+        {o->activations != d->activations, "--activations"},
+        {o->cpu_mask != d->cpu_mask, "--cpu-mask"},
+    };
+    for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++)
+        if (flags[i].given)
+            return flags[i].name;
+    return NULL;
+}
+
+static enum status check_flags(const struct bench_target_options *o, struct err *err)
+{
+    const char *flag = engine_flag(&o->options);
+    if (o->url && flag)
+        return err_param(err, STATUS_INVALID, flag,
+                         "%s is for an engine in this process; with --url the server has its own",
+                         flag);
+    if (!o->url && (o->api_key_file || o->tokenizer)) {
+        flag = o->api_key_file ? "--api-key-file" : "--tokenizer";
+        return err_param(err, STATUS_INVALID, flag, "%s goes with --url", flag);
+    }
+    return STATUS_OK;
+}
+
+static enum status open_engine(struct bench_target *out, struct bench_target_options *o,
+                               uint32_t n_slots, struct err *err)
+{
+    struct engine_options options;
+    enum status status = options_check(&o->options, err);
+    if (status == STATUS_OK && n_slots > LIMIT_BENCH_IN_ENGINE)
+        status = err_param(err, STATUS_INVALID, "--max-concurrency",
+                           "%u requests at once; an engine in this process takes %d: give "
+                           "--max-concurrency",
+                           n_slots, LIMIT_BENCH_IN_ENGINE);
+    if (status == STATUS_OK)
+        status = options_engine(&o->options, &options, err);
+    if (status == STATUS_OK)
+        status = options_load(&o->options, &out->loader, err);
+    if (status != STATUS_OK)
+        return status;
+    out->tokenizer = out->loader.tokenizer;
+    options.n_slots = n_slots;
+    return target_open_engine(&out->target, &out->loader, &options, err);
+}
+
+static enum status open_http(struct bench_target *out, const struct bench_target_options *o,
+                             uint32_t n_slots, struct err *err)
+{
+    const struct http_options options = {
+        .url = o->url,
+        .api_key_file = o->api_key_file,
+        .model = o->options.model,
+        .timeout_seconds = o->timeout_seconds,
+        .max_connections = n_slots,
+    };
+    enum status status = STATUS_OK;
+    if (o->tokenizer && loader_open(&out->loader, o->tokenizer, NULL, NULL, err) != STATUS_OK)
+        status = err_context(err, "--tokenizer");
+    if (status == STATUS_OK)
+        status = target_open_http(&out->target, &options, err);
+    if (status == STATUS_OK)
+        out->tokenizer = out->loader.tokenizer;
+    return status;
+}
+
+static enum status describe(struct bench_target *t, const struct bench_target_options *o,
+                            struct err *err)
+{
+    const struct options *options = &o->options;
+    struct environment e = {
+        .target = o->url ? o->url : "in-process",
+        .engine = o->url ? NULL : t->target->engine,
+        .model = t->target->model,
+        .model_path = o->url ? NULL : options->model,
+        .threads = o->url ? 0 : options->n_threads,
+        .cpu_levels = o->url ? 0 : options->cpu_levels,
+        .has_engine_options = !o->url,
+    };
+    if (!o->url) {
+        e.activations = (enum activations)options->activations;
+        e.kv_type = (enum kv_type)options->kv_type;
+    }
+    return environment_json(&t->environment, &e, err);
+}
+
+/* Threads that start while this holds leave SIGINT to the thread that measures. */
+static void hold_interrupt(int how)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    pthread_sigmask(how, &set, NULL);
+}
+
+enum status bench_common_open(struct bench_target *out, struct bench_target_options *o,
+                              uint32_t n_slots, struct err *err)
+{
+    *out = (struct bench_target){0};
+    enum status status = check_flags(o, err);
+    if (status != STATUS_OK)
+        return status;
+    hold_interrupt(SIG_BLOCK);
+    status = o->url ? open_http(out, o, n_slots, err) : open_engine(out, o, n_slots, err);
+    hold_interrupt(SIG_UNBLOCK);
+    if (status == STATUS_OK)
+        status = describe(out, o, err);
+    return status;
+}
+
+void bench_common_close(struct bench_target *t)
+{
+    if (t->target)
+        t->target->ops->close(t->target);
+    json_decref(t->environment);
+    loader_close(&t->loader);
+    *t = (struct bench_target){0};
+}
+
+/* --- progress and interruption -------------------------------------------------------------- */
+
+/* At most ten lines a second: what is measured pays for writing them. */
+void bench_common_progress(void *arg, uint32_t run, uint32_t n_runs, uint32_t ended,
+                           uint32_t failed, uint32_t n)
+{
+    static int64_t last_us;
+    int64_t now = clock_now_us();
+    (void)arg;
+    if (!isatty(STDERR_FILENO) || (now - last_us < PROGRESS_EVERY_US && ended != n))
+        return;
+    last_us = now;
+    fprintf(stderr, "\r\033[Krun %u of %u: %u of %u requests", run + 1, n_runs, ended, n);
+    if (failed > 0)
+        fprintf(stderr, ", %u failed", failed);
+    fflush(stderr);
+}
+
+void bench_common_progress_clear(void)
+{
+    if (isatty(STDERR_FILENO))
+        fputs("\r\033[K", stderr);
+}
+
+static atomic_bool interrupted;
+
+static void on_interrupt(int signal)
+{
+    (void)signal;
+    atomic_store(&interrupted, true);
+}
+
+const atomic_bool *bench_common_catch_interrupt(void)
+{
+    struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    return &interrupted;
+}
