@@ -1,5 +1,5 @@
 /* A result file: one schema for every kind of benchmark, so that compare, history and report read
- * them all. docs/benchmarks.md documents it field by field.
+ * them all. docs/bench-results.md documents it field by field.
  *
  *     {"schema": "firstlight-bench/1", "kind": "streaming", "date": "2026-11-21T17:00:00Z",
  *      "note": null, "workload": {...}, "environment": {...},
@@ -18,6 +18,7 @@
 
 #include <jansson.h>
 #include <stdbool.h>
+#include <stdio.h>
 
 #define RESULT_SCHEMA "firstlight-bench/1"
 
@@ -45,12 +46,14 @@ void result_set(struct result *r, const char *key, json_t *value);
 
 /* Pretty-printed to `f`, numbers with 15 digits. */
 enum status result_write(const struct result *r, FILE *f, struct err *err);
-/* Reads and checks one: an empty file, no JSON, another schema, a kind or metric of the wrong type
- * are STATUS_INVALID naming the file and the field. */
+/* Reads and checks one (result_read.c): an empty file, no JSON, another schema, a kind or metric of
+ * the wrong type are STATUS_INVALID naming the file and the field. */
 enum status result_read(struct result *out, const char *path, struct err *err);
 
 /* Number or null, so that NAN never reaches jansson. */
 json_t *result_number(double x);
+/* A string with what is no UTF-8 replaced; null for NULL. */
+json_t *result_text(const char *text);
 json_t *result_spread(struct series *s); /* {"n", "mean", "sd", "min", "p50", ...} */
 
 #endif

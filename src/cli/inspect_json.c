@@ -4,6 +4,7 @@
 #include "base/buf.h"
 #include "cli/inspect_report.h"
 #include "cli/report.h"
+#include "text/utf8.h"
 
 #include <inttypes.h>
 #include <jansson.h>
@@ -87,7 +88,7 @@ static json_t *metadata_json(const struct gguf *g)
     for (size_t i = 0; i < gguf_value_count(g) && ok; i++) {
         const struct gguf_value *v = gguf_value_at(g, i);
         buf_clear(&key);
-        report_append_utf8(&key, v->key.bytes, v->key.len);
+        utf8_append(&key, v->key.bytes, v->key.len);
         ok = !key.failed && json_object_setn_new(object, key.data, key.len, value_json(v)) == 0;
     }
     buf_fini(&key);

@@ -2,14 +2,10 @@
 #ifndef FIRSTLIGHT_CLI_REPORT_H
 #define FIRSTLIGHT_CLI_REPORT_H
 
-#include "base/buf.h"
-
 #include <jansson.h>
+#include <stddef.h>
 
-/* Appends len bytes with each one that is not part of a UTF-8 sequence replaced by U+FFFD. */
-void report_append_utf8(struct buf *out, const char *bytes, size_t len);
-
-/* A JSON string of them; NULL when memory is short. */
+/* A JSON string of len bytes with what is no UTF-8 replaced; NULL when memory is short. */
 json_t *report_text(const char *bytes, size_t len);
 
 #endif

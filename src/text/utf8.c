@@ -78,3 +78,16 @@ uint32_t utf8_code_point(const char *bytes, size_t n)
         cp = cp << 6 | ((unsigned char)bytes[i] & 0x3f);
     return cp;
 }
+
+void utf8_append(struct buf *out, const char *bytes, size_t len)
+{
+    for (size_t at = 0, n; at < len; at += n) {
+        n = utf8_valid_prefix(bytes + at, len - at);
+        if (n > 0) {
+            buf_append(out, bytes + at, n);
+            continue;
+        }
+        utf8_step(bytes + at, len - at, &n);
+        buf_puts(out, UTF8_REPLACEMENT);
+    }
+}

@@ -5,6 +5,8 @@
 #ifndef FIRSTLIGHT_TEXT_UTF8_H
 #define FIRSTLIGHT_TEXT_UTF8_H
 
+#include "base/buf.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -26,5 +28,8 @@ size_t utf8_valid_prefix(const char *bytes, size_t len);
 
 /* The code point of a whole character of n bytes. */
 uint32_t utf8_code_point(const char *bytes, size_t n);
+
+/* Appends len bytes with each maximal invalid part replaced by U+FFFD, a partial end too. */
+void utf8_append(struct buf *out, const char *bytes, size_t len);
 
 #endif
