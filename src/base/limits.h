@@ -52,6 +52,8 @@
 #define LIMIT_LINGER_SECONDS      2  /* a refused connection stays to read its answer */
 #define LIMIT_PIPELINED_BYTES     (64u << 10) /* sent ahead of the answer to an earlier request */
 #define LIMIT_STREAM_BUFFER       (1u << 20)  /* written and not yet taken; then a stream waits */
+#define LIMIT_TRACE_LINES         4096 /* of --record that wait for the disk; more are dropped */
+#define LIMIT_TRACE_BYTES         (16u << 20) /* of those lines */
 #define LIMIT_API_KEYS            1024
 #define LIMIT_API_KEY_BYTES       256
 

@@ -20,6 +20,7 @@ struct args {
     uint32_t drain_seconds;
     uint32_t max_connections;
     uint32_t slots;
+    const char *record;
     int log_level;
 };
 
@@ -42,6 +43,9 @@ static const struct flag own_flags[] = {
      FLAG_U32, FLAG_FIELD(args, max_connections), .min = 1, .max = 65536},
     {"--drain-timeout", "SECONDS", "time for running requests after SIGTERM (default 30)",
      FLAG_U32, FLAG_FIELD(args, drain_seconds), .max = 86400},
+    {"--record", "FILE", "new file for a trace of what is asked: times, lengths and hashes,\n"
+                         "no text; for `firstlight bench replay`",
+     FLAG_TEXT, FLAG_FIELD(args, record)},
     {"--log-level", "LEVEL", "debug, info, warn, error or off (default info)",
      FLAG_CHOICE, FLAG_FIELD(args, log_level), .choices = log_levels},
 };
@@ -75,6 +79,7 @@ static enum status run(struct args *args, struct err *err)
         .api_key_file = args->api_key_file,
         .served_model_name = args->served_model_name,
         .drain_seconds = args->drain_seconds,
+        .record = args->record,
         .load = load,
         .ready = ready,
         .arg = args,

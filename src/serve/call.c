@@ -18,6 +18,7 @@
 #include "base/mem.h"
 #include "serve/id.h"
 #include "serve/stream.h"
+#include "serve/trace.h"
 
 #include <event2/buffer.h>
 #include <event2/event_struct.h>
@@ -47,11 +48,13 @@ struct call {
     char id[ID_DIGITS + 16];
     struct buf out;
 
-    /* for the log line */
+    struct trace_line *trace; /* what --record will say of it; NULL without, or without memory */
+
+    /* for the log line and the trace */
     char request_id[LIMIT_REQUEST_ID_BYTES + 1];
     int status;
     bool gone;
-    uint32_t prompt_tokens, completion_tokens;
+    uint32_t prompt_tokens, completion_tokens, max_tokens;
     enum finish_reason finish;
 };
 
@@ -84,6 +87,48 @@ static void log_call(const struct call *c)
     buf_fini(&parts);
 }
 
+/* A client that left before its answer began is one who cancelled. */
+static const char *trace_finish(const struct call *c)
+{
+    if (c->finish != FINISH_NONE)
+        return finish_reason_name(c->finish);
+    return c->gone && c->status == 0 ? "cancelled" : "refused";
+}
+
+static void record(struct call *c)
+{
+    struct trace_line *l = c->trace;
+    if (!c->server->trace)
+        return;
+    if (l) {
+        l->received_us = c->timeline.at_us[TIMELINE_RECEIVED];
+        l->output_length = c->completion_tokens;
+        l->max_tokens = c->max_tokens;
+        l->stream = c->ask.stream;
+        l->chat = c->ask.kind == OPENAI_CHAT;
+        l->status = c->status;
+        l->finish = trace_finish(c);
+    }
+    trace_add(c->server->trace, l);
+    c->trace = NULL;
+}
+
+/* Refuses what does not become a call. */
+static void turn_away(struct server *s, struct http_exchange *x, enum openai_kind kind,
+                      const struct err *e)
+{
+    struct trace_line *l = s->trace ? trace_line_new() : NULL;
+    if (l) {
+        l->received_us = x->timeline->at_us[TIMELINE_RECEIVED];
+        l->chat = kind == OPENAI_CHAT;
+        l->status = status_http(e->code);
+        l->finish = "refused";
+    }
+    if (s->trace)
+        trace_add(s->trace, l);
+    http_fail(x, e, NULL);
+}
+
 static void unlink_call(struct call *c)
 {
     *(c->prev ? &c->prev->next : &c->server->calls) = c->next;
@@ -98,6 +143,7 @@ static void let_go(struct call *c)
     if (c->x || c->preparing || c->r)
         return;
     log_call(c);
+    record(c);
     unlink_call(c);
     event_del(&c->comment_event);
     openai_request_fini(&c->ask);
@@ -319,12 +365,15 @@ void call_prepare(void *call)
     if (c->prepared == STATUS_OK)
         c->prepared = check_length(c);
     timeline_stamp(&c->timeline, TIMELINE_TOKENIZED);
+    if (c->trace && c->ask.params.n_prompt > 0)
+        trace_line_hash(c->server->trace, &c->trace, c->ask.params.prompt, c->ask.params.n_prompt);
 }
 
 static void submit(struct call *c)
 {
     struct request_params *p = &c->ask.params;
     c->prompt_tokens = p->n_prompt;
+    c->max_tokens = p->max_tokens;
     p->timeline = c->timeline;
     p->user = c;
     if (engine_submit(c->server->engine, p, &c->r, &c->err)) {
@@ -366,7 +415,7 @@ static void prepare(struct call *c)
     fail(c, &c->err, "rate_limit_exceeded");
 }
 
-static bool refused(struct server *s, struct http_exchange *x)
+static bool refused(struct server *s, struct http_exchange *x, enum openai_kind kind)
 {
     struct err e;
     if (s->state == SERVER_READY)
@@ -374,7 +423,7 @@ static bool refused(struct server *s, struct http_exchange *x)
     err_set(&e, STATUS_UNAVAILABLE,
             s->state == SERVER_LOADING ? "the model is still loading: try again soon"
                                        : "the server is shutting down: ask another, or try later");
-    http_fail(x, &e, NULL);
+    turn_away(s, x, kind, &e);
     return true;
 }
 
@@ -386,6 +435,7 @@ static void fill(struct call *c, struct server *s, struct http_exchange *x, enum
     snprintf(c->request_id, sizeof c->request_id, "%s", x->request_id);
     c->server = s;
     c->x = x;
+    c->trace = s->trace ? trace_line_new() : NULL;
     c->ask.kind = kind;
     c->timeline = *x->timeline;
     c->stream.answer = (struct answer){
@@ -403,7 +453,7 @@ static void fill(struct call *c, struct server *s, struct http_exchange *x, enum
 void call_begin(struct server *s, struct http_exchange *x, enum openai_kind kind)
 {
     struct err e;
-    if (refused(s, x))
+    if (refused(s, x, kind))
         return;
     struct call *c = mem_zalloc(sizeof *c);
     struct evbuffer *body = http_take_body(x);
@@ -412,7 +462,7 @@ void call_begin(struct server *s, struct http_exchange *x, enum openai_kind kind
         if (body)
             evbuffer_free(body);
         err_set(&e, STATUS_NO_MEMORY, "no memory for the request");
-        http_fail(x, &e, NULL);
+        turn_away(s, x, kind, &e);
         return;
     }
     fill(c, s, x, kind);

@@ -9,6 +9,7 @@
 #include "serve/openai.h"
 #include "serve/server.h"
 #include "serve/text_worker.h"
+#include "serve/trace.h"
 
 #include <event2/event.h>
 #include <pthread.h>
@@ -24,7 +25,8 @@ struct server {
     struct http *http;
     struct keys *keys;
     struct text_worker *text;
-    struct call *calls; /* all calls under way, from call_begin to their log line */
+    struct trace *trace; /* NULL without --record */
+    struct call *calls;  /* all calls under way, from call_begin to their log line */
 
     /* filled by the loader thread */
     pthread_t load_thread;

@@ -197,7 +197,8 @@ static enum status open_all(struct server *s, struct err *err)
         (st = open_events(s, err)) ||
         (st = http_open(&s->http, s->base, &http, routes_dispatch, s, err)) ||
         (st = text_worker_open(&s->text, s->base, o->max_connections, call_prepare, call_prepared,
-                               err)))
+                               err)) ||
+        (st = o->record ? trace_open(&s->trace, o->record, err) : STATUS_OK))
         return st;
     return start_loading(s, err);
 }
@@ -235,6 +236,7 @@ static void close_all(struct server *s)
     text_worker_close(s->text);
     if (s->engine)
         finish_calls(s);
+    trace_close(s->trace);
     engine_close(s->engine);
     loader_close(&s->loader);
     free_event(s->loaded_event);
@@ -263,8 +265,10 @@ enum status server_run(const struct server_options *options, struct err *err)
     enum status st = open_all(s, err);
     if (st == STATUS_OK)
         event_base_dispatch(s->base);
-    if (!loader_ended(s))
+    if (!loader_ended(s)) {
+        trace_close(s->trace);
         return st; /* the process is about to end; the loader thread still uses what *s holds */
+    }
     if (st == STATUS_OK && s->load_status != STATUS_OK) {
         st = s->load_status;
         *err = s->load_err;
