@@ -79,7 +79,7 @@ static enum status start(struct text_worker *w, struct event_base *base, struct 
 enum status text_worker_open(struct text_worker **out, struct event_base *base, size_t capacity,
                              text_worker_fn *work, text_worker_fn *done, struct err *err)
 {
-    struct text_worker *w = mem_zalloc(sizeof *w);
+    struct text_worker *w = mem_aligned(sizeof *w); /* as its rings want */
     if (!w)
         return err_set(err, STATUS_NO_MEMORY, "no memory for the text worker");
     w->work = work;
