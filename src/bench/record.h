@@ -46,14 +46,20 @@ struct record {
 
 void record_init(struct record *r);
 void record_fini(struct record *r);
+/* Room for so many chunks, so that record_chunk need not allocate. False: no memory. */
+bool record_reserve(struct record *r, uint32_t n_chunks);
 /* A chunk with content came now; the first one sets first_us. False: no memory. */
 bool record_chunk(struct record *r, int64_t now_us);
-/* Ends it at now_us; `error` NULL unless state is RECORD_FAILED. */
+/* Ends it, once, at now_us; `error` NULL unless state is RECORD_FAILED: any bytes, kept as one line
+ * of UTF-8. Without a count of the target's, completion_tokens becomes that of the chunks. */
 void record_end(struct record *r, enum record_state state, int64_t now_us, const char *error);
+
+bool record_has_ended(const struct record *r);
 
 /* Milliseconds; NAN where it never came to that. */
 double record_ttft_ms(const struct record *r);    /* sent -> first */
 double record_latency_ms(const struct record *r); /* sent -> end; RECORD_OK only */
-double record_tpot_ms(const struct record *r);    /* (end - first) / max(1, tokens - 1) */
+double record_tpot_ms(const struct record *r);    /* (end - first) / max(1, tokens - 1); RECORD_OK
+                                                     only */
 
 #endif
