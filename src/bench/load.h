@@ -4,7 +4,13 @@
  *     ─► items are sent when due, at most max_concurrency in flight ─► all have ended
  *     ─► background streams are cancelled
  *
- * It measures itself too: a figure is only as good as the generator was punctual.
+ * Under max_concurrency an item is due when it was planned or when the earliest free place became
+ * free, whichever is later, so that waiting for a place is not taken for the generator's lag.
+ *
+ * It measures itself too: a figure is only as good as the generator was punctual. It calls itself
+ * the bottleneck when p99 of its lag, or of its turns, is above LOAD_LATE_MS and above
+ * LOAD_LATE_TTFT of the median TTFT; or when in a run of LOAD_BUSY_FROM_MS or more its thread used
+ * more than LOAD_BUSY of a processor. In-process, tokenizing is part of sending and counts.
  */
 #ifndef FIRSTLIGHT_BENCH_LOAD_H
 #define FIRSTLIGHT_BENCH_LOAD_H
@@ -16,10 +22,20 @@
 
 #include <stdatomic.h>
 
+#define LOAD_LATE_MS      5.0
+#define LOAD_LATE_TTFT    0.1
+#define LOAD_BUSY         0.9
+#define LOAD_BUSY_FROM_MS 100.0
+
+/* max_tokens of a background stream: an engine reserves KV memory for all of them. */
+#define LOAD_BACKGROUND_TOKENS 1024
+
 struct load_options {
     uint32_t max_concurrency;                     /* 0: no bound */
-    uint32_t n_background;                        /* streams that run meanwhile; restarted when one
-                                                     ends before the run does */
+    uint32_t n_background;                        /* streams that run meanwhile; one that ends
+                                                     before the run does is started again with
+                                                     another prompt, one that fails is counted and
+                                                     stays down */
     const struct workload_options *background_of; /* their prompts; needed when n_background > 0 */
     const atomic_bool *stop; /* may be NULL; once true, nothing is sent any more and what runs is
                                 cancelled: the result holds what there is */
@@ -36,7 +52,7 @@ struct load_generator {
 };
 
 struct load_result {
-    struct record *records; /* (n) in the workload's order */
+    struct record *records; /* (n) in the workload's order; RECORD_UNSENT only if interrupted */
     uint32_t n;
     struct series background_gap_ms; /* gaps between the chunks of background streams that end while
                                         the run lasted */
@@ -47,8 +63,9 @@ struct load_result {
     bool interrupted;
 };
 
-/* Fails only when nothing could be run (no memory, no background stream came up): requests that
- * fail are records. *out is to be freed by load_fini either way. */
+/* Fails only when nothing could be run (no items, no memory, a background stream that did not come
+ * up, which is named with its reason): requests that fail are records. *out is to be freed by
+ * load_fini either way. */
 enum status load_run(struct target *t, const struct workload *w, const struct load_options *o,
                      struct load_result *out, struct err *err);
 void load_fini(struct load_result *r);
