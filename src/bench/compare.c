@@ -207,7 +207,9 @@ static void put_environment(const struct compare *c, struct buf *out)
         {
             const json_t *x = json_object_get(a, field), *y = json_object_get(b, field);
             struct difference d = {0};
-            if ((side == 1 && x) || !find_difference(x, y, &d))
+            bool seen = side == 1 && x;
+            /* When each was measured is no difference of where. */
+            if (seen || strcmp(field, "date") == 0 || !find_difference(x, y, &d))
                 continue;
             buf_puts(out, n++ ? "" : "the environments differ:\n");
             buf_printf(out, "  %-14s %s -> %s\n", field, value_text(x, before),
