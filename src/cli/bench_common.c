@@ -165,6 +165,9 @@ static const char *engine_flag(const struct options *o)
         {o->kv_memory != d->kv_memory, "--kv-memory"},
         {o->kv_type != d->kv_type, "--kv-type"},
         {o->activations != d->activations, "--activations"},
+        {o->max_batch_seqs != d->max_batch_seqs, "--max-batch-size"},
+        {o->max_step_prompts != d->max_step_prompts, "--prefill-max-batch-size"},
+        {o->max_step_prompt_tokens != d->max_step_prompt_tokens, "--prefill-max-tokens"},
         {o->cpu_mask != d->cpu_mask, "--cpu-mask"},
     };
     for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++)

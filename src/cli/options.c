@@ -47,6 +47,12 @@ static const struct flag engine_flags[] = {
     {"--kv-memory", "SIZE", "memory for cached keys and values, e.g. 512M\n"
                             "(default: chosen from what is available)",
      FLAG_SIZE, FIELD(kv_memory)},
+    {"--max-batch-size", "N", "requests that share a step at most (default 64)",
+     FLAG_U32, FIELD(max_batch_seqs), .min = 1, .max = LIMIT_BATCH_TOKENS},
+    {"--prefill-max-batch-size", "N", "prompts that one step computes at most (default: no bound)",
+     FLAG_U32, FIELD(max_step_prompts), .min = 1, .max = LIMIT_BATCH_TOKENS},
+    {"--prefill-max-tokens", "N", "tokens of prompts in one step at most (default: no bound)",
+     FLAG_U32, FIELD(max_step_prompt_tokens), .min = 1, .max = LIMIT_BATCH_TOKENS},
 };
 // clang-format on
 
@@ -101,6 +107,9 @@ enum status options_engine(const struct options *o, struct engine_options *out, 
         .kv_type = (enum kv_type)o->kv_type,
         .n_ctx = o->n_ctx,
         .kv_memory = o->kv_memory,
+        .max_batch_seqs = o->max_batch_seqs,
+        .max_step_prompts = o->max_step_prompts,
+        .max_step_prompt_tokens = o->max_step_prompt_tokens,
     };
     return out->kind ? STATUS_OK : err->code;
 }

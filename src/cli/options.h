@@ -17,11 +17,14 @@
 struct options {
     const char *model; /* required by options_check */
     const char *engine;
-    uint32_t n_threads; /* 0 until options_check: all usable processors */
-    uint32_t n_ctx;     /* 0: the model's, bounded by memory */
-    size_t kv_memory;   /* 0: chosen from what is available */
-    int kv_type;        /* enum kv_type; -1 until options_check: as the activations want it */
-    int activations;    /* enum activations */
+    uint32_t n_threads;      /* 0 until options_check: all usable processors */
+    uint32_t n_ctx;          /* 0: the model's, bounded by memory */
+    size_t kv_memory;        /* 0: chosen from what is available */
+    int kv_type;             /* enum kv_type; -1 until options_check: as the activations want it */
+    int activations;         /* enum activations */
+    uint32_t max_batch_seqs; /* 0: the engine's default */
+    uint32_t max_step_prompts;       /* 0: no bound */
+    uint32_t max_step_prompt_tokens; /* 0: no bound */
     uint32_t cpu_mask;
     uint32_t cpu_levels; /* set by options_check: the machine's, masked */
 };

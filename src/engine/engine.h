@@ -58,6 +58,8 @@ struct engine_options {
     uint32_t n_slots;          /* requests known at once; 0: LIMIT_SLOTS */
     uint32_t max_batch_seqs;   /* 0: LIMIT_BATCH_SEQS */
     uint32_t max_batch_tokens; /* 0: LIMIT_BATCH_TOKENS */
+    uint32_t max_step_prompts; /* prompts that one step computes a part of; 0: no bound */
+    uint32_t max_step_prompt_tokens; /* and their tokens in one step; 0: no bound */
 };
 
 /* What was sized at start, for the log and /metrics. */

@@ -17,6 +17,8 @@ static void set_limits(struct engine *e, const struct engine_options *o)
 {
     e->n_slots = or_default(o->n_slots, LIMIT_SLOTS);
     e->max_tokens = or_default(o->max_batch_tokens, LIMIT_BATCH_TOKENS);
+    e->max_prompts = o->max_step_prompts;
+    e->max_prompt_tokens = o->max_step_prompt_tokens;
     e->max_seqs = e->mode == ENGINE_SYNC ? 1 : or_default(o->max_batch_seqs, LIMIT_BATCH_SEQS);
     if (e->max_seqs > e->n_slots)
         e->max_seqs = e->n_slots;

@@ -117,6 +117,8 @@ static void plan_step(struct engine *e)
         .free_blocks = e->kv.n_free,
         .max_seqs = e->max_seqs,
         .max_tokens = e->max_tokens,
+        .max_prompts = e->max_prompts,
+        .max_prompt_tokens = e->max_prompt_tokens,
     };
     scheduler_plan(&view, &e->plan);
     REQUIRE(e->plan.n_items > 0); /* whoever waits fits into an empty engine */

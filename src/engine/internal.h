@@ -50,6 +50,7 @@ struct engine {
     uint32_t n_slots;
     uint32_t max_seqs;
     uint32_t max_tokens;
+    uint32_t max_prompts, max_prompt_tokens; /* see scheduler.h */
     pthread_t thread;
     bool started;
 

@@ -12,6 +12,21 @@ static uint32_t smaller(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
+static uint32_t or_no_bound(uint32_t bound)
+{
+    return bound > 0 ? bound : UINT32_MAX;
+}
+
+/* What is left of a step for chunks of prompts. */
+struct room {
+    uint32_t prompts, rows;
+};
+
+static bool is_full(const struct room *room)
+{
+    return room->prompts == 0 || room->rows == 0;
+}
+
 static void add(struct plan *plan, struct request *r, uint32_t n_tokens, bool admit)
 {
     plan->items[plan->n_items++] = (struct plan_item){r, n_tokens, admit};
@@ -25,30 +40,31 @@ static void add_decodes(const struct scheduler_view *v, struct plan *plan)
 }
 
 /* The next chunk of r, as large as the rows that are left. */
-static void add_chunk(const struct scheduler_view *v, struct plan *plan, struct request *r,
-                      bool admit)
+static void add_chunk(struct room *room, struct plan *plan, struct request *r, bool admit)
 {
-    uint32_t room = v->max_tokens - plan->n_tokens;
-    add(plan, r, smaller(r->params.n_prompt - r->n_past, room), admit);
+    uint32_t n = smaller(r->params.n_prompt - r->n_past, room->rows);
+    room->prompts--;
+    room->rows -= n;
+    add(plan, r, n, admit);
 }
 
-static void add_started(const struct scheduler_view *v, struct plan *plan)
+static void add_started(const struct scheduler_view *v, struct room *room, struct plan *plan)
 {
-    for (struct request *r = v->prefill->first; r && plan->n_tokens < v->max_tokens; r = r->next)
-        add_chunk(v, plan, r, false);
+    for (struct request *r = v->prefill->first; r && !is_full(room); r = r->next)
+        add_chunk(room, plan, r, false);
 }
 
-static void admit(const struct scheduler_view *v, struct plan *plan)
+static void admit(const struct scheduler_view *v, struct room *room, struct plan *plan)
 {
     uint32_t running = v->decode->n + v->prefill->n;
     uint32_t free_blocks = v->free_blocks;
     for (struct request *r = v->waiting->first; r; r = r->next) {
         uint32_t blocks = scheduler_blocks(r);
-        if (running == v->max_seqs || plan->n_tokens == v->max_tokens || blocks > free_blocks)
+        if (running == v->max_seqs || is_full(room) || blocks > free_blocks)
             return;
         free_blocks -= blocks;
         running++;
-        add_chunk(v, plan, r, true);
+        add_chunk(room, plan, r, true);
     }
 }
 
@@ -57,6 +73,10 @@ void scheduler_plan(const struct scheduler_view *v, struct plan *plan)
     REQUIRE(v->max_tokens >= v->max_seqs);
     plan->n_items = plan->n_tokens = 0;
     add_decodes(v, plan);
-    add_started(v, plan);
-    admit(v, plan);
+    struct room room = {
+        .prompts = or_no_bound(v->max_prompts),
+        .rows = smaller(v->max_tokens - plan->n_tokens, or_no_bound(v->max_prompt_tokens)),
+    };
+    add_started(v, &room, plan);
+    admit(v, &room, plan);
 }

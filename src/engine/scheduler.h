@@ -6,9 +6,12 @@
  *     rows of a step:  | one for each decode | chunks of started prompts | of newly admitted ones |
  *                        always all of them    in the order of their arrival, max_tokens in total
  *
+ * Chunks may be bounded besides, in number and in rows: then decodes see shorter steps, and prompts
+ * wait longer.
+ *
  * A request is admitted when a place among the running is free, KV blocks for its prompt and all
- * the tokens it may generate are free, and rows are left for its first chunk. When the oldest
- * waiting one does not fit, those behind it wait too.
+ * the tokens it may generate are free, and its first chunk has a place and rows in the step. When
+ * the oldest waiting one does not fit, those behind it wait too.
  */
 #ifndef FIRSTLIGHT_ENGINE_SCHEDULER_H
 #define FIRSTLIGHT_ENGINE_SCHEDULER_H
@@ -21,8 +24,10 @@
 struct scheduler_view {
     const struct request_list *waiting, *prefill, *decode;
     uint32_t free_blocks;
-    uint32_t max_seqs;   /* running at once */
-    uint32_t max_tokens; /* rows in a step; >= max_seqs, so that every decode has its turn */
+    uint32_t max_seqs;          /* running at once */
+    uint32_t max_tokens;        /* rows in a step; >= max_seqs, so that every decode has its turn */
+    uint32_t max_prompts;       /* chunks in a step; 0: no bound */
+    uint32_t max_prompt_tokens; /* their rows; 0: no bound */
 };
 
 struct plan_item {

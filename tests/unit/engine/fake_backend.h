@@ -39,12 +39,13 @@ struct fake {
     bool dropped[FAKE_SEQS];
     float logits[FAKE_SEQS * FAKE_VOCAB];
     /* What the test sees and sets. */
-    atomic_bool hold;     /* stop before the next layer */
-    atomic_uint slow;     /* times a step advance yields the processor */
-    atomic_uint held_at;  /* layers done when held, else 0 */
-    atomic_uint drops;    /* calls of step_drop */
-    atomic_uint max_seqs; /* most sequences in one step */
-    atomic_uint mixed;    /* steps with prefill and decode */
+    atomic_bool hold;                             /* stop before the next layer */
+    atomic_uint slow;                             /* times a step advance yields the processor */
+    atomic_uint held_at;                          /* layers done when held, else 0 */
+    atomic_uint drops;                            /* calls of step_drop */
+    atomic_uint max_seqs;                         /* most sequences in one step */
+    atomic_uint mixed;                            /* steps with prefill and decode */
+    atomic_uint most_prompts, most_prompt_tokens; /* in one step */
 };
 
 static struct fake *fake_last; /* the one opened last: engines are opened one at a time */
@@ -89,15 +90,21 @@ static void fake_step_begin(struct backend *b, const struct batch *batch)
     f->batch = &f->copy;
     f->layer = 0;
     memset(f->dropped, 0, sizeof f->dropped);
-    uint32_t rows = 0, prefill = 0, decode = 0;
+    uint32_t rows = 0, prefill = 0, decode = 0, prompt_tokens = 0;
     for (uint32_t i = 0; i < batch->n_seqs; i++) {
         REQUIRE(batch->seqs[i].n_tokens >= 1);
         REQUIRE(batch->seqs[i].n_past + batch->seqs[i].n_tokens <= b->options.n_ctx);
         rows += batch->seqs[i].n_tokens;
-        *(batch->seqs[i].n_past > 0 && batch->seqs[i].n_tokens == 1 ? &decode : &prefill) += 1;
+        bool is_decode = batch->seqs[i].n_past > 0 && batch->seqs[i].n_tokens == 1;
+        *(is_decode ? &decode : &prefill) += 1;
+        prompt_tokens += is_decode ? 0 : batch->seqs[i].n_tokens;
     }
     REQUIRE(rows <= b->options.max_rows);
     atomic_fetch_add(&f->mixed, prefill > 0 && decode > 0);
+    if (prefill > atomic_load(&f->most_prompts))
+        atomic_store(&f->most_prompts, prefill);
+    if (prompt_tokens > atomic_load(&f->most_prompt_tokens))
+        atomic_store(&f->most_prompt_tokens, prompt_tokens);
     if (batch->n_seqs > atomic_load(&f->max_seqs))
         atomic_store(&f->max_seqs, batch->n_seqs);
 }
@@ -250,11 +257,21 @@ static void fake_world_close(struct fake_world *w)
     gguf_writer_fini(&w->writer);
 }
 
+static struct engine *fake_open_engine(struct fake_world *w, enum engine_mode mode,
+                                       const struct engine_options *options)
+{
+    const struct engine_parts parts = {&fake_ops, &w->model, w->tokenizer, mode};
+    struct engine *e;
+    struct err err = {0};
+    if (engine_open_parts(&e, &parts, options, &err) != STATUS_OK)
+        fail_msg("%s", err.text);
+    return e;
+}
+
 /* An engine on the fake backend with so many KV blocks, slots, sequences and rows. */
 static struct engine *fake_engine(struct fake_world *w, enum engine_mode mode, uint32_t n_blocks,
                                   uint32_t n_slots, uint32_t max_seqs, uint32_t max_tokens)
 {
-    const struct engine_parts parts = {&fake_ops, &w->model, w->tokenizer, mode};
     const struct engine_options options = {
         .n_threads = 1,
         .kv_type = KV_F32,
@@ -263,11 +280,7 @@ static struct engine *fake_engine(struct fake_world *w, enum engine_mode mode, u
         .max_batch_seqs = max_seqs,
         .max_batch_tokens = max_tokens,
     };
-    struct engine *e;
-    struct err err = {0};
-    if (engine_open_parts(&e, &parts, &options, &err) != STATUS_OK)
-        fail_msg("%s", err.text);
-    return e;
+    return fake_open_engine(w, mode, &options);
 }
 
 /* --- requests --------------------------------------------------------------------------------- */

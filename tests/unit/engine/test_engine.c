@@ -151,6 +151,36 @@ static void many_share_steps_and_none_disturbs_another(void **state)
     engine_close(e);
 }
 
+static void a_step_takes_no_more_of_prompts_than_asked_for(void **state)
+{
+    (void)state;
+    enum { N = 8 };
+    const struct engine_options options = {
+        .n_threads = 1,
+        .kv_type = KV_F32,
+        .kv_memory = 64 * model_kv_block_bytes(&world.model.config, KV_F32),
+        .n_slots = N,
+        .max_batch_seqs = N,
+        .max_batch_tokens = 64,
+        .max_step_prompts = 2,
+        .max_step_prompt_tokens = 12,
+    };
+    struct engine *e = fake_open_engine(&world, ENGINE_CONTINUOUS, &options);
+    struct request *r[N];
+    for (int i = 0; i < N; i++) {
+        struct request_params p = fake_params(5 + i, 8, 20);
+        r[i] = fake_submit(e, &p);
+    }
+    fake_finish(e, r, N);
+    assert_true(atomic_load(&fake_last->most_prompts) <= 2);
+    assert_true(atomic_load(&fake_last->most_prompt_tokens) <= 12);
+    for (int i = 0; i < N; i++) {
+        fake_expect_tokens(r[i]);
+        engine_release(e, r[i]);
+    }
+    engine_close(e);
+}
+
 static void refuses_when_slots_are_taken(void **state)
 {
     (void)state;
@@ -420,6 +450,7 @@ int main(void)
         cmocka_unit_test(an_end_token_ends_unless_ignored),
         cmocka_unit_test(max_tokens_is_cut_to_the_context),
         cmocka_unit_test(many_share_steps_and_none_disturbs_another),
+        cmocka_unit_test(a_step_takes_no_more_of_prompts_than_asked_for),
         cmocka_unit_test(refuses_when_slots_are_taken),
         cmocka_unit_test(a_draining_engine_finishes_and_refuses),
         cmocka_unit_test(names_a_bad_parameter),

@@ -13,7 +13,7 @@ struct scene {
     struct request_lists lists;
     struct plan_item items[MAX];
     struct plan plan;
-    uint32_t free_blocks, max_seqs, max_tokens;
+    uint32_t free_blocks, max_seqs, max_tokens, max_prompts, max_prompt_tokens;
 };
 
 static void scene_init(struct scene *s)
@@ -44,6 +44,8 @@ static void plan(struct scene *s)
         .free_blocks = s->free_blocks,
         .max_seqs = s->max_seqs,
         .max_tokens = s->max_tokens,
+        .max_prompts = s->max_prompts,
+        .max_prompt_tokens = s->max_prompt_tokens,
     };
     scheduler_plan(&view, &s->plan);
 }
@@ -132,6 +134,46 @@ static void admission_needs_a_place(void **state)
     assert_int_equal(s.plan.n_items, 1);
 }
 
+static void chunks_are_bounded_in_number(void **state)
+{
+    (void)state;
+    struct scene s;
+    scene_init(&s);
+    s.max_prompts = 2;
+    struct request *decode = add(&s, REQUEST_DECODE, 5, 5, 10);
+    struct request *started = add(&s, REQUEST_PREFILL, 20, 10, 10);
+    struct request *first = add(&s, REQUEST_WAITING, 5, 0, 10);
+    add(&s, REQUEST_WAITING, 5, 0, 10);
+    plan(&s);
+    assert_int_equal(s.plan.n_items, 3);
+    expect(&s, 0, decode, 1, false); /* decodes do not count */
+    expect(&s, 1, started, 10, false);
+    expect(&s, 2, first, 5, true);
+    s.max_prompts = 1;
+    plan(&s);
+    assert_int_equal(s.plan.n_items, 2); /* nobody is admitted to wait inside */
+}
+
+static void rows_of_chunks_are_bounded(void **state)
+{
+    (void)state;
+    struct scene s;
+    scene_init(&s);
+    s.max_prompt_tokens = 16;
+    struct request *decode = add(&s, REQUEST_DECODE, 5, 5, 10);
+    struct request *first = add(&s, REQUEST_WAITING, 10, 0, 10);
+    struct request *second = add(&s, REQUEST_WAITING, 10, 0, 10);
+    add(&s, REQUEST_WAITING, 10, 0, 10);
+    plan(&s);
+    assert_int_equal(s.plan.n_items, 3);
+    expect(&s, 0, decode, 1, false);
+    expect(&s, 1, first, 10, true);
+    expect(&s, 2, second, 6, true);
+    s.max_tokens = MAX; /* the step's own bound is the smaller one now: 16 rows, one decodes */
+    plan(&s);
+    expect(&s, 2, second, 5, true);
+}
+
 static void changes_nothing_that_it_is_shown(void **state)
 {
     (void)state;
@@ -157,6 +199,8 @@ int main(void)
         cmocka_unit_test(a_long_prompt_is_cut_and_the_rest_waits),
         cmocka_unit_test(admission_needs_blocks_for_prompt_and_answer),
         cmocka_unit_test(admission_needs_a_place),
+        cmocka_unit_test(chunks_are_bounded_in_number),
+        cmocka_unit_test(rows_of_chunks_are_bounded),
         cmocka_unit_test(changes_nothing_that_it_is_shown),
     };
     return cmocka_run_group_tests_name("scheduler", tests, NULL, NULL);
