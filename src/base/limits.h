@@ -65,12 +65,13 @@
 #define LIMIT_CONTEXT      (1u << 20) /* tokens of one sequence */
 
 /* Benchmarks */
-#define LIMIT_BENCH_REQUESTS  (1u << 20) /* requests of one run */
-#define LIMIT_BENCH_RUNS      1000       /* warm-up runs, and repeats */
-#define LIMIT_BENCH_SECONDS   86400      /* --timeout of one request */
-#define LIMIT_BENCH_IN_ENGINE 4096 /* requests at once in an engine of the benchmark's process */
-#define LIMIT_RESULT_BYTES    (64u << 20) /* a result file */
-#define LIMIT_RESULT_FILES    256         /* files of one `bench history` */
-#define LIMIT_REQUIREMENTS    64          /* --require of one `bench compare` */
+#define LIMIT_BENCH_REQUESTS   (1u << 20) /* requests of one run */
+#define LIMIT_BENCH_RUNS       1000       /* warm-up runs, and repeats */
+#define LIMIT_BENCH_SECONDS    86400      /* --timeout of one request */
+#define LIMIT_BENCH_IN_ENGINE  4096 /* requests at once in an engine of the benchmark's process */
+#define LIMIT_BENCH_BACKGROUND 1024 /* streams that run meanwhile */
+#define LIMIT_RESULT_BYTES     (64u << 20) /* a result file */
+#define LIMIT_RESULT_FILES     256         /* files of one `bench history` */
+#define LIMIT_REQUIREMENTS     64          /* --require of one `bench compare` */
 
 #endif

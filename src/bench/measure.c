@@ -1,5 +1,6 @@
 #include "bench/measure.h"
 
+#include "base/buf.h"
 #include "base/mem.h"
 #include "text/utf8.h"
 
@@ -43,7 +44,8 @@ static enum status run_one(struct job *job, struct load_result *out, struct err 
     struct workload w = {0};
     if (!job->options)
         return load_one(job, job->items, out, err);
-    enum status status = workload_make(&w, job->options, job->o->tokenizer, job->run, err);
+    enum status status =
+        workload_make(&w, job->options, job->o->tokenizer, job->o->first_run + job->run, err);
     if (status == STATUS_OK)
         status = load_one(job, &w, out, err);
     workload_fini(&w);
@@ -109,37 +111,33 @@ void measure_fini(struct measurement *m)
 
 bool measure_failed(const struct measurement *m, struct err *err)
 {
-    uint32_t n = 0, failed = 0;
+    uint32_t n = 0, failed = 0, background = 0;
     const char *why = "";
     for (uint32_t i = 0; i < m->n_runs; i++) {
         const struct load_result *run = &m->runs[i];
         n += run->n;
+        background += run->background_failed;
         for (uint32_t k = 0; k < run->n; k++)
             if (run->records[k].state == RECORD_FAILED && failed++ == 0)
                 why = run->records[k].error;
     }
     if (failed > 0)
         err_set(err, STATUS_UNAVAILABLE, "%u of %u requests failed; the first: %s", failed, n, why);
-    return failed > 0;
+    else if (background > 0)
+        err_set(err, STATUS_UNAVAILABLE, "%u background streams failed", background);
+    return failed > 0 || background > 0;
 }
 
 /* --- as JSON -------------------------------------------------------------------------------- */
 
-/* Text from a server: bytes that are no UTF-8 become '?', so that one bad message loses no result.
- */
+/* Text from a server may be no UTF-8: one bad message must not lose a result. */
 static json_t *text_json(const char *text)
 {
-    char safe[sizeof((struct record *)0)->error];
-    size_t len = strlen(text), out = 0;
-    for (size_t i = 0, n; i < len && out + 4 < sizeof safe; i += n) {
-        if (utf8_step(text + i, len - i, &n) != UTF8_WHOLE) {
-            safe[out++] = '?';
-            continue;
-        }
-        memcpy(safe + out, text + i, n);
-        out += n;
-    }
-    return json_stringn(safe, out);
+    struct buf safe = {0};
+    utf8_append(&safe, text, strlen(text));
+    json_t *json = safe.failed ? NULL : json_stringn(buf_str(&safe), safe.len);
+    buf_fini(&safe);
+    return json;
 }
 
 static json_t *at_ms(int64_t at_us, int64_t start_us)
@@ -255,6 +253,14 @@ static json_t *run_json(struct load_result *run, struct summary *s)
                      (json_int_t)s->cached_tokens, "interrupted", run->interrupted, "distributions",
                      distributions_json(s), "generator", generator_json(&run->generator),
                      "requests", requests_json(run), "background", background_json(run));
+}
+
+json_t *measure_run_json(struct load_result *run, const struct goodput *goodput)
+{
+    struct summary s = {0};
+    json_t *json = summary_make(&s, run, 1, goodput) ? run_json(run, &s) : NULL;
+    summary_fini(&s);
+    return json;
 }
 
 /* --- metrics -------------------------------------------------------------------------------- */

@@ -9,6 +9,8 @@
 struct measure_options {
     uint32_t warmup_runs; /* their results are thrown away; their prompts are their own */
     uint32_t repeat_runs; /* >= 1 */
+    uint32_t first_run;   /* workload_make's `run` of the first one: measurements of one server that
+                             must not find each other's prompts in its cache count on */
     const struct tokenizer *tokenizer; /* for exact prompt lengths; may be NULL */
     const struct goodput *goodput;     /* may be NULL */
     const atomic_bool *stop;           /* may be NULL; see load_options */
@@ -35,7 +37,9 @@ enum status measure_items(struct target *t, const struct workload *w, uint32_t m
 
 /* Metrics (one value a repeat), runs with every request, and vLLM's names over all repeats. */
 void measure_result(struct measurement *m, const struct goodput *goodput, struct result *out);
-/* Any request that failed makes the program's exit status 1. */
+/* One of them, as measure_result adds it; new, NULL when memory is short. */
+json_t *measure_run_json(struct load_result *run, const struct goodput *goodput);
+/* Any request or background stream that failed makes the program's exit status 1. */
 bool measure_failed(const struct measurement *m,
                     struct err *err); /* err: how many, the first why */
 
