@@ -9,6 +9,7 @@
 #ifndef FIRSTLIGHT_TESTS_SUPPORT_TOKENIZER_MODEL_H
 #define FIRSTLIGHT_TESTS_SUPPORT_TOKENIZER_MODEL_H
 
+#include "support/byte_vocab.h"
 #include "support/cmocka_all.h"
 #include "support/gguf_writer.h"
 
@@ -69,23 +70,6 @@ static const char *const usual_merges[] = {
     "a b", "q q", "zz",  "a  b",  "l \xff", "x y z", /* a repetition, and five that cannot apply */
 };
 enum { N_MERGES = sizeof usual_merges / sizeof usual_merges[0] };
-
-/* The character that stands for a byte in the vocabulary. */
-static inline void spell_byte(int byte, char out[3])
-{
-    int cp = byte;
-
-    if (byte <= 32)
-        cp = 256 + byte;
-    else if (byte >= 127 && byte <= 160)
-        cp = 256 + 33 + byte - 127;
-    else if (byte == 173)
-        cp = 256 + 67;
-    if (cp < 0x80)
-        snprintf(out, 3, "%c", cp);
-    else
-        snprintf(out, 3, "%c%c", 0xc0 | cp >> 6, 0x80 | (cp & 0x3f));
-}
 
 /* A file to be: fields left NULL are not written. */
 struct model {

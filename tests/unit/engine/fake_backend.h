@@ -286,7 +286,7 @@ static struct engine *fake_engine(struct fake_world *w, enum engine_mode mode, u
 /* --- requests --------------------------------------------------------------------------------- */
 
 /* Greedy; the prompt is `first` and then n - 1 tokens made from it. */
-static struct request_params fake_params(int32_t first, uint32_t n, uint32_t max_tokens)
+static inline struct request_params fake_params(int32_t first, uint32_t n, uint32_t max_tokens)
 {
     struct request_params p = {
         .prompt = mem_array(n, sizeof *p.prompt),
@@ -300,7 +300,7 @@ static struct request_params fake_params(int32_t first, uint32_t n, uint32_t max
     return p;
 }
 
-static struct request *fake_submit(struct engine *e, struct request_params *p)
+static inline struct request *fake_submit(struct engine *e, struct request_params *p)
 {
     struct request *r;
     struct err err = {0};
