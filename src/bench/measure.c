@@ -11,8 +11,10 @@
 
 struct job {
     struct target *target;
-    const struct workload_options *options; /* NULL: `items` are replayed */
+    measure_make *make; /* NULL: `items` are replayed */
+    void *make_arg;
     const struct workload *items;
+    const struct workload_options *options; /* of the background's prompts; may be NULL */
     uint32_t max_concurrency;
     const struct measure_options *o;
     uint32_t run; /* the one under way, warm-ups first */
@@ -42,10 +44,9 @@ static enum status load_one(struct job *job, const struct workload *w, struct lo
 static enum status run_one(struct job *job, struct load_result *out, struct err *err)
 {
     struct workload w = {0};
-    if (!job->options)
+    if (!job->make)
         return load_one(job, job->items, out, err);
-    enum status status =
-        workload_make(&w, job->options, job->o->tokenizer, job->o->first_run + job->run, err);
+    enum status status = job->make(job->make_arg, job->o->first_run + job->run, &w, err);
     if (status == STATUS_OK)
         status = load_one(job, &w, out, err);
     workload_fini(&w);
@@ -86,10 +87,19 @@ static enum status measure(struct job *job, struct measurement *out, struct err 
     return STATUS_OK;
 }
 
+/* measure_make for a struct job. */
+static enum status make_of_options(void *arg, uint32_t run, struct workload *out, struct err *err)
+{
+    const struct job *job = arg;
+    return workload_make(out, job->options, job->o->tokenizer, run, err);
+}
+
 enum status measure_run(struct target *t, const struct workload_options *w,
                         const struct measure_options *o, struct measurement *out, struct err *err)
 {
     struct job job = {.target = t, .options = w, .max_concurrency = w->max_concurrency, .o = o};
+    job.make = make_of_options;
+    job.make_arg = &job;
     return measure(&job, out, err);
 }
 
@@ -97,6 +107,18 @@ enum status measure_items(struct target *t, const struct workload *w, uint32_t m
                           const struct measure_options *o, struct measurement *out, struct err *err)
 {
     struct job job = {.target = t, .items = w, .max_concurrency = max_concurrency, .o = o};
+    return measure(&job, out, err);
+}
+
+enum status measure_made(struct target *t, measure_make *make, void *make_arg,
+                         uint32_t max_concurrency, const struct measure_options *o,
+                         struct measurement *out, struct err *err)
+{
+    struct job job = {.target = t,
+                      .make = make,
+                      .make_arg = make_arg,
+                      .max_concurrency = max_concurrency,
+                      .o = o};
     return measure(&job, out, err);
 }
 

@@ -34,6 +34,11 @@ void measure_fini(struct measurement *m);
 enum status measure_items(struct target *t, const struct workload *w, uint32_t max_concurrency,
                           const struct measure_options *o, struct measurement *out,
                           struct err *err);
+/* The same for items that `make` makes anew for each run, warm-ups first; measure frees them. */
+typedef enum status measure_make(void *arg, uint32_t run, struct workload *out, struct err *err);
+enum status measure_made(struct target *t, measure_make *make, void *make_arg,
+                         uint32_t max_concurrency, const struct measure_options *o,
+                         struct measurement *out, struct err *err);
 
 /* Metrics (one value a repeat), runs with every request, and vLLM's names over all repeats. */
 void measure_result(struct measurement *m, const struct goodput *goodput, struct result *out);
