@@ -82,6 +82,9 @@ $(B)/commit: FORCE
 	@mkdir -p $(@D)
 	@echo '$(VERSION) $(COMMIT)' | cmp -s - $@ || echo '$(VERSION) $(COMMIT)' > $@
 
+# Part of the binary, as it stands.
+$(B)/src/bench/prompts.o: prompts/standard.json
+
 # Tests and fuzz targets see the sources' private headers and cmocka. A fuzz target gets a main that
 # replays its corpus, or libFuzzer's in CONFIG=fuzz.
 FUZZ_MAIN := $(if $(filter fuzz,$(CONFIG)),-fsanitize=fuzzer,tests/fuzz/replay.c)

@@ -73,5 +73,7 @@
 #define LIMIT_RESULT_BYTES     (64u << 20) /* a result file */
 #define LIMIT_RESULT_FILES     256         /* files of one `bench history` */
 #define LIMIT_REQUIREMENTS     64          /* --require of one `bench compare` */
+#define LIMIT_PROMPTS          64          /* prompts of one file for bench token-speed */
+#define LIMIT_PROMPT_ID_BYTES  32          /* bytes of such a prompt's id */
 
 #endif
