@@ -70,10 +70,12 @@
 #define LIMIT_BENCH_SECONDS    86400      /* --timeout of one request */
 #define LIMIT_BENCH_IN_ENGINE  4096 /* requests at once in an engine of the benchmark's process */
 #define LIMIT_BENCH_BACKGROUND 1024 /* streams that run meanwhile */
-#define LIMIT_RESULT_BYTES     (64u << 20) /* a result file */
-#define LIMIT_RESULT_FILES     256         /* files of one `bench history` */
-#define LIMIT_REQUIREMENTS     64          /* --require of one `bench compare` */
-#define LIMIT_PROMPTS          64          /* prompts of one file for bench token-speed */
-#define LIMIT_PROMPT_ID_BYTES  32          /* bytes of such a prompt's id */
+#define LIMIT_REPLAY_LINE      (4u << 20)   /* bytes of one line of a replayed trace */
+#define LIMIT_REPLAY_TOKENS    (256u << 20) /* of all prompts of a replay, made beforehand */
+#define LIMIT_RESULT_BYTES     (64u << 20)  /* a result file */
+#define LIMIT_RESULT_FILES     256          /* files of one `bench history` */
+#define LIMIT_REQUIREMENTS     64           /* --require of one `bench compare` */
+#define LIMIT_PROMPTS          64           /* prompts of one file for bench token-speed */
+#define LIMIT_PROMPT_ID_BYTES  32           /* bytes of such a prompt's id */
 
 #endif
