@@ -77,5 +77,8 @@
 #define LIMIT_REQUIREMENTS     64           /* --require of one `bench compare` */
 #define LIMIT_PROMPTS          64           /* prompts of one file for bench token-speed */
 #define LIMIT_PROMPT_ID_BYTES  32           /* bytes of such a prompt's id */
+#define LIMIT_SSE_EVENT_BYTES  (1u << 20)   /* one event of a server's stream */
+#define LIMIT_ANSWER_BYTES     (16u << 20)  /* an answer that is no stream */
+#define LIMIT_MODELS_SECONDS   10           /* a server's list of models has come */
 
 #endif

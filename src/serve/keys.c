@@ -98,6 +98,12 @@ void keys_free(struct keys *k)
     mem_free(k);
 }
 
+void keys_first(const struct keys *k, char *out)
+{
+    memcpy(out, k->list[0].bytes, LIMIT_API_KEY_BYTES);
+    out[LIMIT_API_KEY_BYTES] = '\0';
+}
+
 static unsigned difference(const struct key *a, const struct key *b)
 {
     unsigned bits = 0;

@@ -14,6 +14,9 @@ struct keys;
 enum status keys_load(struct keys **out, const char *path, struct err *err);
 void keys_free(struct keys *k);
 
+/* The first of the file, for a client that sends it; out holds LIMIT_API_KEY_BYTES + 1 bytes. */
+void keys_first(const struct keys *k, char *out);
+
 /* Is the value of an Authorization header ("Bearer KEY"; NULL: none came) one of the keys? Takes
  * the same time wherever a wrong key differs. STATUS_UNAUTHENTICATED says what to send. */
 enum status keys_check(const struct keys *k, const char *authorization, struct err *err);

@@ -51,6 +51,27 @@ static void test_none(void **state)
     assert_true(passes(k, NULL));
 }
 
+static void test_first(void **state)
+{
+    (void)state;
+    struct keys *k;
+    char key[LIMIT_API_KEY_BYTES + 1], longest[LIMIT_API_KEY_BYTES + 1];
+    write_keys("# comment\n  sk-one \nsk-two\n");
+    setenv("FIRSTLIGHT_API_KEY", "sk-three", 1);
+    assert_int_equal(keys_load(&k, path, NULL), STATUS_OK);
+    unsetenv("FIRSTLIGHT_API_KEY");
+    keys_first(k, key);
+    assert_string_equal(key, "sk-one");
+    keys_free(k);
+    memset(longest, 'k', sizeof longest - 1);
+    longest[sizeof longest - 1] = '\0';
+    write_keys(longest);
+    assert_int_equal(keys_load(&k, path, NULL), STATUS_OK);
+    keys_first(k, key);
+    assert_string_equal(key, longest);
+    keys_free(k);
+}
+
 static void test_file(void **state)
 {
     (void)state;
@@ -127,9 +148,9 @@ static void test_bad_files(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_none),        cmocka_unit_test(test_file),
-        cmocka_unit_test(test_environment), cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_bad_files),
+        cmocka_unit_test(test_none),   cmocka_unit_test(test_first),
+        cmocka_unit_test(test_file),   cmocka_unit_test(test_environment),
+        cmocka_unit_test(test_limits), cmocka_unit_test(test_bad_files),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
