@@ -10,6 +10,11 @@
 
 /* ---- Its address ---- */
 
+static bool is_http(const char *scheme)
+{
+    return scheme && (strcmp(scheme, "http") == 0 || strcmp(scheme, "https") == 0);
+}
+
 /* Refuses what is no address of a server. A password in it would end in tables and results. */
 static enum status check_url(const char *url, struct err *err)
 {
@@ -26,7 +31,7 @@ static enum status check_url(const char *url, struct err *err)
     if (user)
         st = err_param(err, STATUS_INVALID, "--url",
                        "--url: a user or password in a URL is not taken: use --api-key-file");
-    else if (code || !scheme || strncmp(scheme, "http", 4) != 0 || query || fragment)
+    else if (code || !is_http(scheme) || query || fragment)
         st = err_param(err, STATUS_INVALID, "--url",
                        "--url: expected http://HOST:PORT or https://..., found \"%s\"%s%s", url,
                        code ? ": " : "", code ? curl_url_strerror(code) : "");
@@ -43,7 +48,7 @@ static size_t base_length(const char *url)
     size_t n = strlen(url);
     while (n > 0 && url[n - 1] == '/')
         n--;
-    if (n > 3 && memcmp(url + n - 3, "/v1", 3) == 0)
+    if (n > 4 && memcmp(url + n - 3, "/v1", 3) == 0 && url[n - 4] != '/')
         n -= 3;
     while (n > 0 && url[n - 1] == '/')
         n--;

@@ -13,13 +13,13 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-#define HEAD(type)     "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Type: " type "\r\n\r\n"
-#define JSON           HEAD("application/json")
-#define STREAM         HEAD("text/event-stream")
-#define MODELS         JSON "{\"object\":\"list\",\"data\":[{\"id\":\"first\"},{\"id\":\"second\"}]}"
-#define TEXT(t)        "data: {\"choices\":[{\"index\":0,\"text\":\"" t "\"}]}\n\n"
-#define FINISH(reason) "data: {\"choices\":[{\"text\":\"\",\"finish_reason\":\"" reason "\"}]}\n\n"
-#define DONE           "data: [DONE]\n\n"
+#define HEAD(type)  "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Type: " type "\r\n\r\n"
+#define JSON        HEAD("application/json")
+#define STREAM      HEAD("text/event-stream")
+#define MODELS      JSON "{\"object\":\"list\",\"data\":[{\"id\":\"first\"},{\"id\":\"second\"}]}"
+#define TEXT(t)     "data: {\"choices\":[{\"index\":0,\"text\":\"" t "\"}]}\n\n"
+#define FINISH(why) "data: {\"choices\":[{\"text\":\"\",\"finish_reason\":\"" why "\"}]}\n\n"
+#define DONE        "data: [DONE]\n\n"
 
 static const struct work_item completion = {
     .prompt = (char *)"say \"a\"", .max_tokens = 5, .stream = true};
@@ -471,102 +471,6 @@ static void test_poll_sleeps_until(void **state)
 
 /* ---- Opening ---- */
 
-static const struct {
-    const char *models; /* the answer to GET /v1/models */
-    const char *model, *says;
-} openings[] = {
-    {MODELS, "third", "--model: http://127.0.0.1:"},
-    {MODELS, "third", "has no \"third\": it has \"first\", \"second\""},
-    {JSON "{\"data\":[]}", NULL, "lists no model: name one"},
-    {JSON "{\"data\":[{\"name\":1}]}", NULL, "data[0].id: expected a string"},
-    {JSON "{\"data\":5}", "m", "is this a server of the OpenAI API?"},
-    {JSON "<html>", "m", "is this a server of the OpenAI API?"},
-    {"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n", NULL, "HTTP 404"},
-    {"HTTP/1.1 401 Unauthorized\r\nConnection: close\r\n\r\n{\"error\":\"needs key\"}", NULL,
-     "wants a key: give one with --api-key-file: HTTP 401: needs key"},
-    {"HTTP/1.1 503 Unavailable\r\nConnection: close\r\n\r\n{\"error\":\"loads\"}", "m",
-     "HTTP 503: loads"},
-    {"", NULL, "--url: no answer from http://127.0.0.1:"},
-};
-
-static void test_open_refused(void **state)
-{
-    for (size_t i = 0; i < sizeof openings / sizeof *openings; i++) {
-        struct err e = {0};
-        set_up(state);
-        script.replies[0] = (struct script_reply){{openings[i].models}};
-        script.n_replies = 1;
-        script_start(&script);
-        struct http_options o = options();
-        o.model = openings[i].model;
-        assert_true(target_open_http(&target, &o, &e) != STATUS_OK);
-        if (!strstr(e.text, openings[i].says))
-            fail_msg("%zu: \"%s\" is not in \"%s\"", i, openings[i].says, e.text);
-        tear_down(state);
-    }
-}
-
-static const char *const unlisted[] = {
-    "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n",
-    JSON "{\"data\":[]}",
-};
-
-static void test_open_by_name(void **state)
-{
-    for (size_t i = 0; i < sizeof unlisted / sizeof *unlisted; i++) {
-        set_up(state);
-        script.replies[0] = (struct script_reply){{unlisted[i]}};
-        script.n_replies = 1;
-        script_start(&script);
-        struct http_options o = options();
-        o.model = "mine";
-        open_target(o);
-        assert_string_equal(target->model, "mine");
-        tear_down(state);
-    }
-}
-
-static void test_models_timeout(void **state)
-{
-    (void)state;
-    struct err e = {0};
-    script.replies[0] = (struct script_reply){{script_hold}};
-    script.n_replies = 1;
-    script_start(&script);
-    struct http_options o = options();
-    o.timeout_seconds = 1;
-    assert_int_equal(target_open_http(&target, &o, &e), STATUS_UNAVAILABLE);
-    assert_non_null(strstr(e.text, "--url: no answer from http://127.0.0.1:"));
-    assert_non_null(strstr(e.text, "timed out"));
-}
-
-static const struct {
-    const char *url, *says;
-} bad_urls[] = {
-    {"", "expected http://HOST:PORT"},
-    {"127.0.0.1:8080", "expected http://HOST:PORT"},
-    {"ftp://127.0.0.1/", "expected http://HOST:PORT"},
-    {"http://", "expected http://HOST:PORT"},
-    {"http://127.0.0.1:99999", "expected http://HOST:PORT"},
-    {"http://127.0.0.1:1/?q=1", "expected http://HOST:PORT"},
-    {"http://127.0.0.1:1/#a", "expected http://HOST:PORT"},
-    {"http://me:secret@127.0.0.1:1", "use --api-key-file"},
-    {"http://127.0.0.1:1", "no answer from http://127.0.0.1:1/v1/models: "},
-};
-
-static void test_bad_urls(void **state)
-{
-    (void)state;
-    for (size_t i = 0; i < sizeof bad_urls / sizeof *bad_urls; i++) {
-        struct err e = {0};
-        struct http_options o = {
-            .url = bad_urls[i].url, .timeout_seconds = 5, .max_connections = 1};
-        assert_true(target_open_http(&target, &o, &e) != STATUS_OK);
-        if (!strstr(e.text, bad_urls[i].says) || strstr(e.text, "secret"))
-            fail_msg("%s: \"%s\" is not in \"%s\"", bad_urls[i].url, bad_urls[i].says, e.text);
-    }
-}
-
 static void write_key(const char *text)
 {
     strcpy(key_path, "/tmp/firstlight-key-XXXXXX");
@@ -593,24 +497,6 @@ static void test_key(void **state)
     for (int i = 0; i < 2; i++)
         assert_non_null(strstr(script.requests[i], "\r\nAuthorization: Bearer sk-secret\r\n"));
     unlink(key_path);
-}
-
-static void test_wrong_key(void **state)
-{
-    (void)state;
-    struct err e = {0};
-    write_key("sk-secret");
-    script.replies[0] = (struct script_reply){
-        {"HTTP/1.1 401 No\r\nConnection: close\r\n\r\n{\"error\":\"sk-secret is wrong\"}"}};
-    script.n_replies = 1;
-    script_start(&script);
-    struct http_options o = options();
-    o.api_key_file = key_path;
-    assert_int_equal(target_open_http(&target, &o, &e), STATUS_UNAUTHENTICATED);
-    assert_non_null(strstr(e.text, "refuses the key of --api-key-file: HTTP 401: ********* is"));
-    unlink(key_path);
-    assert_int_equal(target_open_http(&target, &o, &e), STATUS_IO);
-    assert_non_null(strstr(e.text, "--api-key-file: cannot read the API keys in /tmp/"));
 }
 
 /* In a child, whose limits may be lowered. Its exit status is 0 when all was as it has to be. */
@@ -659,12 +545,7 @@ int main(void)
         T(test_cancel),
         T(test_close_while_it_runs),
         T(test_poll_sleeps_until),
-        T(test_open_refused),
-        T(test_open_by_name),
-        T(test_models_timeout),
-        T(test_bad_urls),
         T(test_key),
-        T(test_wrong_key),
         T(test_open_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
