@@ -1,10 +1,14 @@
 #include "cli/bench.h"
 
+#include "cli/bench_compare.h"
+#include "cli/bench_history.h"
 #include "cli/bench_model.h"
 #include "cli/commands.h"
 
 static const struct command benches[] = {
     {"model", bench_model_main, "tokens per second of the model alone"},
+    {"compare", bench_compare_main, "two results, metric by metric; requirements"},
+    {"history", bench_history_main, "the record table of results"},
 };
 
 int bench_main(int argc, char **argv)

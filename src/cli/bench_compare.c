@@ -29,7 +29,7 @@ struct job {
     const struct args *args;
     struct result before, after;
     struct compare compare;
-    json_t *json;
+    json_t *json; /* what --output gets */
     struct buf text;
     uint32_t n_failed; /* requirements that do not hold */
 };
@@ -71,8 +71,10 @@ static enum status compare_files(struct job *job, struct err *err)
     if (st)
         return st;
     compare_text(&job->compare, &job->text);
-    job->json = compare_json(&job->compare);
-    return STATUS_OK;
+    json_t *json = compare_json(&job->compare);
+    int failed = json_object_update(job->json, json);
+    json_decref(json);
+    return failed ? err_set(err, STATUS_NO_MEMORY, "no memory for the comparison") : STATUS_OK;
 }
 
 static enum status require_one(struct job *job, const struct require *r, json_t *list,
@@ -105,10 +107,8 @@ static enum status require_all(struct job *job, struct err *err)
         buf_putc(&job->text, '\n');
     for (uint32_t i = 0; i < r->n && !st; i++)
         st = require_one(job, &r->list[i], list, err);
-    if (!job->json)
-        job->json = json_object();
-    json_object_set_new(job->json, "schema", json_string(SCHEMA));
-    json_object_set_new(job->json, "requirements", list);
+    if (json_object_set_new(job->json, "requirements", list) && !st)
+        st = err_set(err, STATUS_NO_MEMORY, "no memory for the requirements");
     return st;
 }
 
@@ -128,13 +128,14 @@ static enum status run(struct job *job, struct err *err)
     enum status st = check_args(a, err);
     if (!st)
         st = result_read(&job->after, a->after, err);
+    job->json = json_pack("{s:s}", "schema", SCHEMA);
     if (!st && a->before)
         st = compare_files(job, err);
     if (!st)
         st = require_all(job, err);
     if (st)
         return st;
-    if (job->text.failed || !job->json)
+    if (job->text.failed)
         return err_set(err, STATUS_NO_MEMORY, "no memory for the comparison");
     fputs(buf_str(&job->text), bench_common_table(&a->common));
     st = bench_common_write(&a->common, &(struct result){.root = job->json}, err);

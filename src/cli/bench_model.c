@@ -1,253 +1,140 @@
 #include "cli/bench_model.h"
 
-#include "base/clock.h"
 #include "base/cpu.h"
 #include "base/limits.h"
-#include "base/mem.h"
-#include "base/version.h"
+#include "bench/environment.h"
+#include "bench/model_speed.h"
+#include "cli/bench_common.h"
 #include "cli/flags.h"
 #include "cli/options.h"
-#include "cli/report.h"
-#include "engine/evaluator.h"
 
-#include <errno.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/utsname.h>
+#include <unistd.h>
 
-#define COMMAND  "bench model"
-#define MAX_RUNS 1000
+#define COMMAND "bench model"
 
 struct args {
     struct options options;
-    uint32_t n_prompt;
-    uint32_t n_generate;
-    uint32_t depth;
-    uint32_t runs;
-    const char *output;
+    struct bench_common common;
+    struct model_speed_options speed;
 };
 
 // clang-format off
 static const struct flag own_flags[] = {
     {"-p", "N", "tokens of the prompt (default 512)",
-     FLAG_U32, FLAG_FIELD(args, n_prompt), .min = 1, .max = LIMIT_CONTEXT},
+     FLAG_U32, FLAG_FIELD(args, speed.n_prompt), .min = 1, .max = LIMIT_CONTEXT},
     {"-n", "N", "tokens to decode, one at a time (default 64)",
-     FLAG_U32, FLAG_FIELD(args, n_generate), .min = 1, .max = LIMIT_CONTEXT},
+     FLAG_U32, FLAG_FIELD(args, speed.n_generate), .min = 1, .max = LIMIT_CONTEXT},
     {"--depth", "N", "tokens in the cache before either starts (default 0)",
-     FLAG_U32, FLAG_FIELD(args, depth), .min = 0, .max = LIMIT_CONTEXT},
-    {"--repeat-runs", "N", "runs of each, after one to warm up (default 5)",
-     FLAG_U32, FLAG_FIELD(args, runs), .min = 1, .max = MAX_RUNS},
-    {"--output", "FILE", "where to write the JSON; - is standard output",
-     FLAG_TEXT, FLAG_FIELD(args, output)},
+     FLAG_U32, FLAG_FIELD(args, speed.depth), .min = 0, .max = LIMIT_CONTEXT},
 };
 // clang-format on
 
-/* Tokens per second of each run, then sorted. */
-struct series {
-    const char *name;
-    uint32_t n_tokens;
-    double rate[MAX_RUNS];
-    uint32_t n;
-};
-
-struct job {
-    const struct args *args;
-    struct gguf *gguf;
-    struct model *model;
-    struct evaluator *evaluator;
-    int32_t *tokens; /* depth + the longer of prompt and generation */
-    struct series prefill;
-    struct series decode;
-};
-
-/* Ids without meaning: the arithmetic does not depend on them. Knuth's multiplier. */
-static void fill_tokens(struct job *job, size_t n)
+static void show_progress(uint32_t run, uint32_t n_runs)
 {
-    uint32_t x = 1;
-    for (size_t i = 0; i < n; i++) {
-        x = x * 1664525u + 1013904223u;
-        job->tokens[i] = (int32_t)((x >> 8) % job->model->config.n_vocab);
-    }
+    fprintf(stderr, "\r\033[Krun %u of %u", run + 1, n_runs);
+    fflush(stderr);
 }
 
-static void ignore_logits(void *arg, uint32_t position, const float *logits)
+/* Percentiles sort, and the result keeps the repeats in order: a copy is sorted. */
+static void print_series(FILE *out, const char *name, uint32_t n_tokens, const struct series *s)
 {
-    (void)arg;
-    (void)position;
-    (void)logits;
+    struct series sorted = {0};
+    series_add_all(&sorted, s);
+    fprintf(out, "%-8s %6u %12.1f %12.1f %12.1f\n", name, n_tokens, series_percentile(&sorted, 50),
+            series_percentile(&sorted, 0), series_percentile(&sorted, 100));
+    series_fini(&sorted);
 }
 
-/* Feeds n tokens after `depth` in steps of `step` and asks for each step's last logits. */
-static double run_rate(struct job *job, uint32_t n, uint32_t step)
+static void print_table(const struct args *a, const struct model_speed *m)
 {
-    uint32_t depth = job->args->depth;
-    evaluator_cut(job->evaluator, depth);
-    int64_t start = clock_now_ns();
-    for (uint32_t done = 0; done < n; done += step) {
-        uint32_t part = n - done < step ? n - done : step;
-        evaluator_feed(job->evaluator, job->tokens + depth + done, part, depth + done + part - 1,
-                       ignore_logits, NULL);
-    }
-    return 1e9 * n / (double)(clock_now_ns() - start);
-}
-
-static int compare_rates(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static void measure(struct job *job, struct series *s, uint32_t step)
-{
-    run_rate(job, s->n_tokens, step); /* warm */
-    for (s->n = 0; s->n < job->args->runs; s->n++)
-        s->rate[s->n] = run_rate(job, s->n_tokens, step);
-    qsort(s->rate, s->n, sizeof s->rate[0], compare_rates);
-}
-
-static double median(const struct series *s)
-{
-    return (s->rate[(s->n - 1) / 2] + s->rate[s->n / 2]) / 2;
-}
-
-static json_t *series_json(const struct series *s)
-{
-    return json_pack("{s:i, s:{s:f, s:f, s:f}}", "tokens", (int)s->n_tokens, "tokens_per_s",
-                     "median", median(s), "min", s->rate[0], "max", s->rate[s->n - 1]);
-}
-
-static json_t *environment_json(const struct job *job)
-{
-    const struct options *o = &job->args->options;
-    char levels[128];
-    struct utsname os;
-    uname(&os);
-    return json_pack("{s:s, s:s, s:i, s:s+++, s:s, s:s, s:s, s:o, s:s, s:s, s:i, s:i}", "cpu",
-                     cpu_model_name(), "levels",
-                     cpu_levels_text(o->cpu_levels, levels, sizeof levels), "threads",
-                     (int)o->n_threads, "kernel", os.sysname, " ", os.release, "", "compiler",
-                     version_compiler(), "version", version_number(), "commit", version_commit(),
-                     "model", report_text(o->model, strlen(o->model)), "activations",
-                     o->activations == ACTIVATIONS_F32 ? "f32" : "int8", "kv_type",
-                     o->kv_type == KV_F32 ? "f32" : "f16", "depth", (int)job->args->depth,
-                     "repeat_runs", (int)job->args->runs);
-}
-
-/* Before anything is measured: a wrong path costs no minutes. Appending keeps what is there. */
-static enum status check_output(const char *path, struct err *err)
-{
-    if (!path || strcmp(path, "-") == 0)
-        return STATUS_OK;
-    FILE *f = fopen(path, "a");
-    if (!f)
-        return err_param(err, STATUS_IO, "--output", "cannot write %s: %s", path, strerror(errno));
-    fclose(f);
-    return STATUS_OK;
-}
-
-static enum status write_json(const struct job *job, struct err *err)
-{
-    const char *path = job->args->output;
-    json_t *root = json_pack("{s:o, s:o, s:o}", "prefill", series_json(&job->prefill), "decode",
-                             series_json(&job->decode), "environment", environment_json(job));
-    FILE *f = strcmp(path, "-") == 0 ? stdout : fopen(path, "w");
-    if (!root || !f) {
-        json_decref(root);
-        return err_param(err, STATUS_IO, "--output", "cannot write %s: %s", path, strerror(errno));
-    }
-    int failed = json_dumpf(root, f, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
-    failed |= fputc('\n', f) == EOF;
-    json_decref(root);
-    if (f != stdout)
-        failed |= fclose(f) != 0;
-    return failed ? err_param(err, STATUS_IO, "--output", "cannot write %s", path) : STATUS_OK;
-}
-
-static void print_series(FILE *out, const struct series *s)
-{
-    fprintf(out, "%-8s %6u %12.1f %12.1f %12.1f\n", s->name, s->n_tokens, median(s), s->rate[0],
-            s->rate[s->n - 1]);
-}
-
-/* For people: on standard output unless the JSON goes there. */
-static void print_table(const struct job *job)
-{
-    const char *output = job->args->output;
-    FILE *out = output && strcmp(output, "-") == 0 ? stderr : stdout;
-    fprintf(out, "%s, %u threads, depth %u, %u runs\n", cpu_model_name(),
-            job->args->options.n_threads, job->args->depth, job->args->runs);
+    FILE *out = bench_common_table(&a->common);
+    fprintf(out, "%s, %u threads, depth %u, %u runs\n", cpu_model_name(), a->options.n_threads,
+            a->speed.depth, a->common.repeat_runs);
     fprintf(out, "%-8s %6s %12s %12s %12s\n", "", "tokens", "tokens/s", "min", "max");
-    print_series(out, &job->prefill);
-    print_series(out, &job->decode);
+    print_series(out, "prefill", a->speed.n_prompt, &m->prefill);
+    print_series(out, "decode", a->speed.n_generate, &m->decode);
 }
 
-static enum status prepare(struct job *job, struct err *err)
+static enum status write_result(const struct args *a, const struct loader *loader,
+                                const struct model_speed *m, struct err *err)
 {
-    const struct args *a = job->args;
-    struct backend_options o = options_backend(&a->options);
-    uint32_t longest = a->n_prompt > a->n_generate ? a->n_prompt : a->n_generate;
-    if (longest > LIMIT_CONTEXT - a->depth)
-        return err_set(err, STATUS_INVALID, "--depth and the tokens after it exceed %u positions",
-                       LIMIT_CONTEXT);
-    job->tokens = mem_array(a->depth + longest, sizeof *job->tokens);
-    if (!job->tokens)
-        return err_set(err, STATUS_NO_MEMORY, "no memory for %u tokens", a->depth + longest);
-    fill_tokens(job, a->depth + longest);
-    o.n_ctx = a->depth + longest;
-    o.max_rows = LIMIT_BATCH_TOKENS;
-    o.max_outputs = 1;
-    return evaluator_open(&job->evaluator, &cpu_backend, job->model, &o, err);
-}
-
-static enum status run(struct job *job, struct err *err)
-{
-    const struct args *a = job->args;
-    enum status st = check_output(a->output, err);
-    if (!st)
-        st = gguf_open(&job->gguf, a->options.model, err);
-    if (!st)
-        st = model_bind(&job->model, job->gguf, err);
-    if (!st)
-        st = prepare(job, err);
+    const struct options *o = &a->options;
+    const struct environment e = {
+        .target = "in-process",
+        .model = loader->name,
+        .model_path = o->model,
+        .threads = o->n_threads,
+        .cpu_levels = o->cpu_levels,
+        .activations = (enum activations)o->activations,
+        .kv_type = (enum kv_type)o->kv_type,
+        .has_engine_options = true,
+    };
+    struct result result;
+    json_t *environment;
+    enum status st = environment_json(&environment, &e, err);
     if (st)
         return st;
-    job->prefill = (struct series){.name = "prefill", .n_tokens = a->n_prompt};
-    job->decode = (struct series){.name = "decode", .n_tokens = a->n_generate};
-    evaluator_feed(job->evaluator, job->tokens, a->depth, UINT32_MAX, NULL, NULL);
-    measure(job, &job->prefill, LIMIT_BATCH_TOKENS);
-    measure(job, &job->decode, 1);
-    print_table(job);
-    return a->output ? write_json(job, err) : STATUS_OK;
+    result_init(&result, "model", a->common.note, model_speed_workload(&a->speed), environment);
+    model_speed_result(m, &result);
+    st = bench_common_write(&a->common, &result, err);
+    result_fini(&result);
+    return st;
+}
+
+static enum status measure(struct args *a, const struct loader *loader, struct err *err)
+{
+    struct model_speed m;
+    a->speed.backend = options_backend(&a->options);
+    a->speed.warmup_runs = a->common.warmup_runs;
+    a->speed.repeat_runs = a->common.repeat_runs;
+    a->speed.seed = a->common.seed;
+    a->speed.progress = isatty(STDERR_FILENO) ? show_progress : NULL;
+    enum status st = model_speed_run(&m, loader->model, &a->speed, err);
+    bench_common_progress_clear();
+    if (!st)
+        print_table(a, &m);
+    if (!st && a->common.output)
+        st = write_result(a, loader, &m, err);
+    model_speed_fini(&m);
+    return st;
+}
+
+static enum status run(struct args *a, struct err *err)
+{
+    struct loader loader = {0};
+    enum status st = bench_common_check(&a->common, err);
+    if (!st)
+        st = options_check(&a->options, err);
+    if (!st)
+        st = options_load(&a->options, &loader, err);
+    if (!st)
+        st = measure(a, &loader, err);
+    loader_close(&loader);
+    return st;
 }
 
 int bench_model_main(int argc, char **argv)
 {
-    struct args args = {.options = options_default, .n_prompt = 512, .n_generate = 64, .runs = 5};
+    struct args args = {
+        .options = options_default,
+        .common = bench_common_default,
+        .speed = {.n_prompt = 512, .n_generate = 64},
+    };
     struct flag_set set = {
         .command = COMMAND,
         .usage = "[flags]",
         .about = "Measures tokens per second of the model alone: a prompt fed at once, and tokens\n"
                  "decoded one at a time. The default model is " OPTIONS_DEFAULT_MODEL ".",
-        .groups = {FLAG_GROUP(own_flags, &args), options_model_flags(&args.options)},
+        .groups = {FLAG_GROUP(own_flags, &args), bench_common_flags(&args.common),
+                   options_model_flags(&args.options)},
     };
     int exit_code;
     struct err err = {0};
     args.options.model = OPTIONS_DEFAULT_MODEL;
+    args.common.repeat_runs = 5;
     if (!flags_read(&set, argc, argv, &exit_code))
         return exit_code;
-    struct job *job = mem_zalloc(sizeof *job);
-    if (!job)
-        return EXIT_FAILURE;
-    job->args = &args;
-    enum status st = options_check(&args.options, &err);
-    if (!st)
-        st = run(job, &err);
-    evaluator_close(job->evaluator);
-    mem_free(job->tokens);
-    model_free(job->model);
-    gguf_close(job->gguf);
-    mem_free(job);
-    return st ? flags_fail(COMMAND, &err) : EXIT_SUCCESS;
+    return run(&args, &err) ? flags_fail(COMMAND, &err) : EXIT_SUCCESS;
 }
