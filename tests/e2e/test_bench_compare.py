@@ -97,9 +97,11 @@ def test_json(run, write, tmp_path):
 
 @pytest.mark.parametrize("change, says", [
     ({"kind": "blocking"}, ['kind is "streaming"', '"blocking"']),
-    ({"workload": {"num_requests": 64, "prompt": "Hello"}}, ["workload.num_requests is 256", "64"]),
+    ({"workload": {"num_requests": 64, "prompt": "Hello"}},
+     ["workload.num_requests is 256", "64"]),
     ({"workload": {"num_requests": 256}}, ['workload.prompt is "Hello"', "absent"]),
-    ({"workload": {"num_requests": 256, "prompt": "Hello", "seed": 1}}, ["workload.seed is absent"]),
+    ({"workload": {"num_requests": 256, "prompt": "Hello", "seed": 1}},
+     ["workload.seed is absent"]),
 ])
 def test_refuses_another_measurement(run, write, change, says):
     before, after = write("a.json", result()), write("b.json", result(**change))
@@ -126,12 +128,14 @@ def test_requirement_decides_the_status(run, write, expression, holds):
     assert ("200 ms" if "ttft" in expression else "41 tokens/s") in answer.stdout
 
 
-@pytest.mark.parametrize("tokens, ttft, met", [(34, 100, 0), (36, 599, 1), (41, 450, 2), (50, 200, 3)])
+@pytest.mark.parametrize("tokens, ttft, met",
+                         [(34, 100, 0), (36, 599, 1), (41, 450, 2), (50, 200, 3)])
 def test_milestones(run, write, tokens, ttft, met):
     """The examples of --help."""
-    after = write("a.json", result(metrics={"ttft_p50": metric(ttft), "tokens_per_s": metric(tokens)}))
-    milestones = [line.split("'")[1::2] for line in run("bench", "compare", "--help").stdout.splitlines()
-                  if line.startswith("  M")]
+    figures = {"ttft_p50": metric(ttft), "tokens_per_s": metric(tokens)}
+    after = write("a.json", result(metrics=figures))
+    lines = run("bench", "compare", "--help").stdout.splitlines()
+    milestones = [line.split("'")[1::2] for line in lines if line.startswith("  M")]
     assert len(milestones) == 3
     for number, (first, second) in enumerate(milestones, 1):
         answer = run("bench", "compare", "--after", after, "--require", first, "--require", second)
@@ -139,15 +143,16 @@ def test_milestones(run, write, tokens, ttft, met):
 
 
 def test_all_requirements_are_shown(run, write):
-    answer = run("bench", "compare", "--after", write("a.json", result()),
-                 "--require", "ttft_p50<1", "--require", "ttft_p50<1000", "--require", "ttft_p50>999")
+    answer = run("bench", "compare", "--after", write("a.json", result()), "--require",
+                 "ttft_p50<1", "--require", "ttft_p50<1000", "--require", "ttft_p50>999")
     assert answer.returncode == 1
     assert [line.split()[0] for line in answer.stdout.splitlines()] == ["FAILS", "holds", "FAILS"]
     assert "2 of 3" in answer.stderr
 
 
 def test_unknown_metric(run, write):
-    fails(run("bench", "compare", "--after", write("a.json", result()), "--require", "ttft_p5<=200"),
+    after = write("a.json", result())
+    fails(run("bench", "compare", "--after", after, "--require", "ttft_p5<=200"),
           "ttft_p5", "near it: ttft_p50")
 
 
@@ -201,7 +206,8 @@ def test_no_files(run, write, tmp_path):
 
 def test_output_that_cannot_be(run, write, tmp_path):
     good = write("good.json", result())
-    fails(compare(run, good, good, "--output", tmp_path / "absent" / "x.json"), "--output", "absent")
+    path = tmp_path / "absent" / "x.json"
+    fails(compare(run, good, good, "--output", path), "--output", "absent")
 
 
 # --- history
