@@ -292,8 +292,8 @@ void compare_text(const struct compare *c, struct buf *out)
                text_of(a, "date"), c->after.name, text_of(b, "date"));
     put_environment(c, out);
     if (c->n_rows)
-        buf_printf(out, "%-20s %-9s %24s %24s %10s %9s\n", "", "unit", "before [min, max]",
-                   "after [min, max]", "change", "");
+        buf_printf(out, "%-20s %-9s %24s %24s %10s\n", "metric", "unit", "before [min, max]",
+                   "after [min, max]", "change");
     for (size_t i = 0; i < c->n_rows; i++)
         put_row(&c->rows[i], out);
     put_only(c->before, c->after, out);
