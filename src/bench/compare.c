@@ -190,6 +190,44 @@ void compare_fini(struct compare *c)
     *c = (struct compare){0};
 }
 
+/* --- what a side says against itself -------------------------------------------------------- */
+
+/* Figures of a run with failures, or of a generator that was late, are not the target's alone. */
+static json_t *warnings_json(struct compare_side side)
+{
+    json_int_t n = 0, failed = 0, late = 0;
+    size_t i;
+    json_t *run, *list = json_array();
+    json_array_foreach(json_object_get(side.result->root, "runs"), i, run)
+    {
+        n += json_integer_value(json_object_get(run, "n"));
+        failed += json_integer_value(json_object_get(run, "failed"));
+        const json_t *generator = json_object_get(run, "generator");
+        late += json_is_true(json_object_get(generator, "bottleneck"));
+    }
+    if (failed)
+        json_array_append_new(list, json_sprintf("%" JSON_INTEGER_FORMAT " of %" JSON_INTEGER_FORMAT
+                                                 " requests failed",
+                                                 failed, n));
+    if (late)
+        json_array_append_new(
+            list, json_sprintf("the load generator was the bottleneck in %" JSON_INTEGER_FORMAT
+                               " of %zu runs",
+                               late, i));
+    return list;
+}
+
+static void put_warnings(struct compare_side side, struct buf *out)
+{
+    json_t *list = warnings_json(side), *text;
+    size_t i;
+    json_array_foreach(list, i, text)
+    {
+        buf_printf(out, "%s: %s\n", side.name, json_string_value(text));
+    }
+    json_decref(list);
+}
+
 /* --- as text -------------------------------------------------------------------------------- */
 
 static void put_environment(const struct compare *c, struct buf *out)
@@ -291,6 +329,8 @@ void compare_text(const struct compare *c, struct buf *out)
     buf_printf(out, "%s, before %s (%s), after %s (%s)\n\n", text_of(a, "kind"), c->before.name,
                text_of(a, "date"), c->after.name, text_of(b, "date"));
     put_environment(c, out);
+    put_warnings(c->before, out);
+    put_warnings(c->after, out);
     if (c->n_rows)
         buf_printf(out, "%-20s %-9s %24s %24s %10s\n", "metric", "unit", "before [min, max]",
                    "after [min, max]", "change");
@@ -307,9 +347,10 @@ void compare_text(const struct compare *c, struct buf *out)
 static json_t *side_json(struct compare_side side)
 {
     const json_t *root = side.result->root;
-    return json_pack("{s:o, s:O?, s:O?, s:O?}", "file", result_text(side.name), "date",
+    return json_pack("{s:o, s:O?, s:O?, s:O?, s:o}", "file", result_text(side.name), "date",
                      json_object_get(root, "date"), "note", json_object_get(root, "note"),
-                     "environment", json_object_get(root, "environment"));
+                     "environment", json_object_get(root, "environment"), "warnings",
+                     warnings_json(side));
 }
 
 static json_t *figure_json(const struct compare_figure *f)

@@ -51,7 +51,8 @@ enum status compare_make(struct compare *out, struct compare_side before, struct
                          struct err *err);
 void compare_fini(struct compare *c);
 
-/* What differs in the environments, the table, metrics of one file only, a count of verdicts. */
+/* What differs in the environments, failed requests and late generators, the table, metrics of one
+ * file only, a count of verdicts. */
 void compare_text(const struct compare *c, struct buf *out);
 json_t *compare_json(const struct compare *c); /* new; NULL: no memory */
 

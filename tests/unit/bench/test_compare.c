@@ -165,6 +165,36 @@ static void test_environment_is_shown(void **state)
     result_fini(&b);
 }
 
+/* Failures and a late generator are said of the file they are in. */
+static void test_warnings(void **state)
+{
+    (void)state;
+    struct result a = make(json_object()), b = make(json_object());
+    struct compare c;
+    struct buf text = {0};
+    result_add_run(
+        &a, json_pack("{s:i, s:i, s:{s:b}}", "n", 8, "failed", 0, "generator", "bottleneck", 0));
+    for (int i = 0; i < 2; i++)
+        result_add_run(&b, json_pack("{s:i, s:i, s:{s:b}}", "n", 8, "failed", i + 1, "generator",
+                                     "bottleneck", i));
+    assert_int_equal(compare(&c, &a, &b, NULL), STATUS_OK);
+    compare_text(&c, &text);
+    assert_non_null(strstr(buf_str(&text), "B.json: 3 of 16 requests failed\n"));
+    assert_non_null(
+        strstr(buf_str(&text), "B.json: the load generator was the bottleneck in 1 of 2 runs\n"));
+    assert_null(strstr(buf_str(&text), "A.json: "));
+    json_t *json = compare_json(&c);
+    assert_int_equal(json_array_size(json_object_get(json_object_get(json, "after"), "warnings")),
+                     2);
+    assert_int_equal(json_array_size(json_object_get(json_object_get(json, "before"), "warnings")),
+                     0);
+    json_decref(json);
+    buf_fini(&text);
+    compare_fini(&c);
+    result_fini(&a);
+    result_fini(&b);
+}
+
 /* --- what is refused ------------------------------------------------------------------------ */
 
 static void expect_refusal(json_t *before, json_t *after, const char *says)
@@ -338,6 +368,7 @@ int main(void)
         cmocka_unit_test(test_changes),
         cmocka_unit_test(test_json),
         cmocka_unit_test(test_environment_is_shown),
+        cmocka_unit_test(test_warnings),
         cmocka_unit_test(test_workloads),
         cmocka_unit_test(test_long_values_are_cut),
         cmocka_unit_test(test_kinds_and_units),
