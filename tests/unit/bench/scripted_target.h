@@ -90,6 +90,7 @@ static void script_send(struct target *t, const struct work_item *item, struct r
     struct script_answer a = s->answer(s, item);
     assert_int_equal(r->state, RECORD_UNSENT);
     assert_true(script_now_us >= r->due_us);
+    assert_true(r->cap_chunks >= (item->stream ? item->max_tokens : 1)); /* allocated before */
     script_now_us += s->send_cost_us;
     r->state = RECORD_RUNNING;
     r->sent_us = script_now_us;
@@ -169,16 +170,70 @@ static const struct target_ops script_ops = {
     .cancel = script_cancel,
 };
 
-static struct script_answer script_usual(struct script *s, const struct work_item *item)
+static inline struct script_answer script_usual(struct script *s, const struct work_item *item)
 {
     (void)s;
     return (struct script_answer){ANSWER_OK, item->max_tokens, 5000, 1000, 0};
 }
 
-static void script_init(struct script *s)
+static inline struct script_answer script_refused(struct script *s, const struct work_item *item)
+{
+    (void)s;
+    (void)item;
+    return (struct script_answer){ANSWER_REFUSED, 0, 0, 0, 0};
+}
+
+static inline void script_init(struct script *s)
 {
     *s = (struct script){.base = {.ops = &script_ops}, .answer = script_usual};
     script_now_us = SCRIPT_START;
+}
+
+/* --- a run ---------------------------------------------------------------------------------- */
+
+#define MS 1000
+
+/* What background streams are asked for. */
+static const struct workload_options script_background = {.prompt = "Count.", .num_requests = 1};
+
+static struct script script;
+static struct load_result result;
+
+/* n items of max_tokens chunks, one each interval_us. */
+static inline struct workload script_items(uint32_t n, uint32_t max_tokens, int64_t interval_us)
+{
+    struct workload w = {.items = mem_array(n > 0 ? n : 1, sizeof *w.items), .n = n};
+    for (uint32_t i = 0; i < n; i++)
+        w.items[i] =
+            (struct work_item){.due_us = i * interval_us, .max_tokens = max_tokens, .stream = true};
+    return w;
+}
+
+static inline void script_run(uint32_t n, uint32_t max_tokens, int64_t interval_us,
+                              struct load_options o)
+{
+    struct workload w = script_items(n, max_tokens, interval_us);
+    struct err err = {0};
+    o.stop = &script.stop;
+    if (load_run(&script.base, &w, &o, &result, &err) != STATUS_OK)
+        fail_msg("%s", err.text);
+    assert_int_equal(result.n, n);
+    assert_int_equal(script.n_flights, 0);
+    mem_free(w.items);
+}
+
+static inline int script_begin(void **state)
+{
+    (void)state;
+    script_init(&script);
+    return 0;
+}
+
+static inline int script_close(void **state)
+{
+    (void)state;
+    load_fini(&result);
+    return 0;
 }
 
 #endif

@@ -7,51 +7,10 @@
 #include <stdio.h>
 #include <time.h>
 
-#define MS 1000
-
-static struct script script;
-static struct load_result result;
-
-/* n items of max_tokens chunks, one each interval_us. */
-static struct workload make_items(uint32_t n, uint32_t max_tokens, int64_t interval_us)
-{
-    struct workload w = {.items = mem_array(n > 0 ? n : 1, sizeof *w.items), .n = n};
-    for (uint32_t i = 0; i < n; i++)
-        w.items[i] =
-            (struct work_item){.due_us = i * interval_us, .max_tokens = max_tokens, .stream = true};
-    return w;
-}
-
-static void run(uint32_t n, uint32_t max_tokens, int64_t interval_us, struct load_options o)
-{
-    struct workload w = make_items(n, max_tokens, interval_us);
-    struct err err = {0};
-    o.stop = &script.stop;
-    if (load_run(&script.base, &w, &o, &result, &err) != STATUS_OK)
-        fail_msg("%s", err.text);
-    assert_int_equal(result.n, n);
-    assert_int_equal(script.n_flights, 0);
-    mem_free(w.items);
-}
-
-static int begin(void **state)
-{
-    (void)state;
-    script_init(&script);
-    return 0;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    load_fini(&result);
-    return 0;
-}
-
 static void each_item_is_sent_when_due(void **state)
 {
     (void)state;
-    run(10, 3, 20 * MS, (struct load_options){0});
+    script_run(10, 3, 20 * MS, (struct load_options){0});
     assert_int_equal(result.start_us, SCRIPT_START);
     for (uint32_t i = 0; i < 10; i++) {
         const struct record *r = &result.records[i];
@@ -79,7 +38,7 @@ static void each_item_is_sent_when_due(void **state)
 static void the_clock_starts_with_the_first_due_moment(void **state)
 {
     (void)state;
-    struct workload w = make_items(2, 1, 0);
+    struct workload w = script_items(2, 1, 0);
     struct load_options o = {0};
     w.items[0].due_us = w.items[1].due_us = 3000 * MS;
     assert_int_equal(load_run(&script.base, &w, &o, &result, NULL), STATUS_OK);
@@ -94,7 +53,7 @@ static void the_clock_starts_with_the_first_due_moment(void **state)
 static void a_burst_has_no_bound_unless_asked(void **state)
 {
     (void)state;
-    run(500, 2, 0, (struct load_options){0});
+    script_run(500, 2, 0, (struct load_options){0});
     assert_int_equal(script.max_in_flight, 500);
     for (uint32_t i = 0; i < 500; i++)
         assert_int_equal(result.records[i].sent_us, SCRIPT_START);
@@ -113,7 +72,7 @@ static void a_bounded_item_is_due_when_a_place_became_free(void **state)
 {
     (void)state;
     script.answer = in_turn;
-    run(7, 1, 0, (struct load_options){.max_concurrency = 3});
+    script_run(7, 1, 0, (struct load_options){.max_concurrency = 3});
     static const int64_t due_ms[] = {0, 0, 0, 10, 20, 20, 30};
     /* 0, 1, 2 end at 10, 30, 20; 3 (10 ms from 10) and 2 free places at 20; 1 at 30 */
     for (uint32_t i = 0; i < 7; i++) {
@@ -128,7 +87,7 @@ static void places_are_taken_in_the_order_they_became_free(void **state)
     (void)state;
     script.answer = in_turn;
     script.poll_late_us = 50 * MS; /* several ends are found by one poll */
-    run(6, 1, 0, (struct load_options){.max_concurrency = 3});
+    script_run(6, 1, 0, (struct load_options){.max_concurrency = 3});
     for (uint32_t i = 3; i < 6; i++) /* 0, 2, 1 ended in this order */
         assert_int_equal(result.records[i].due_us, result.records[i == 3   ? 0
                                                                   : i == 4 ? 2
@@ -141,23 +100,16 @@ static void places_are_taken_in_the_order_they_became_free(void **state)
 static void planned_later_than_a_place_is_free_is_due_as_planned(void **state)
 {
     (void)state;
-    run(5, 1, 20 * MS, (struct load_options){.max_concurrency = 1});
+    script_run(5, 1, 20 * MS, (struct load_options){.max_concurrency = 1});
     for (uint32_t i = 0; i < 5; i++)
         assert_int_equal(result.records[i].due_us, SCRIPT_START + i * 20 * MS);
-}
-
-static struct script_answer refused(struct script *s, const struct work_item *item)
-{
-    (void)s;
-    (void)item;
-    return (struct script_answer){ANSWER_REFUSED, 0, 0, 0, 0};
 }
 
 static void a_target_that_refuses_all_costs_no_time(void **state)
 {
     (void)state;
-    script.answer = refused;
-    run(300, 8, 0, (struct load_options){.max_concurrency = 2});
+    script.answer = script_refused;
+    script_run(300, 8, 0, (struct load_options){.max_concurrency = 2});
     for (uint32_t i = 0; i < 300; i++) {
         assert_int_equal(result.records[i].state, RECORD_FAILED);
         assert_string_equal(result.records[i].error, "refused");
@@ -180,7 +132,7 @@ static void a_target_that_dies_leaves_every_record_ended(void **state)
 {
     (void)state;
     script.answer = dies;
-    run(50, 4, 1 * MS, (struct load_options){.max_concurrency = 4});
+    script_run(50, 4, 1 * MS, (struct load_options){.max_concurrency = 4});
     for (uint32_t i = 0; i < 50; i++) {
         assert_int_equal(result.records[i].state, i < 10 ? RECORD_OK : RECORD_FAILED);
         assert_true((result.records[i].error[0] == 0) == (i < 10));
@@ -201,7 +153,7 @@ static void the_flag_cancels_what_runs_and_sends_nothing_more(void **state)
     (void)state;
     script.answer = never_ends;
     script.stop_at_us = SCRIPT_START + 950 * MS;
-    run(40, 4, 100 * MS, (struct load_options){.max_concurrency = 6});
+    script_run(40, 4, 100 * MS, (struct load_options){.max_concurrency = 6});
     assert_true(result.interrupted);
     for (uint32_t i = 0; i < 40; i++)
         assert_int_equal(result.records[i].state, i < 6 ? RECORD_CANCELLED : RECORD_UNSENT);
@@ -215,7 +167,7 @@ static void a_flag_set_before_stops_all_of_it(void **state)
 {
     (void)state;
     atomic_store(&script.stop, true);
-    run(3, 1, 0, (struct load_options){0});
+    script_run(3, 1, 0, (struct load_options){0});
     assert_true(result.interrupted);
     assert_int_equal(script.n_sent, 0);
     assert_int_equal(result.end_us, result.start_us);
@@ -231,147 +183,13 @@ static void no_items_are_an_error(void **state)
     assert_string_equal(err.text, "the workload has no requests");
 }
 
-/* --- background streams --------------------------------------------------------------------- */
-
-static const struct workload_options background_of = {.prompt = "Count.", .num_requests = 1};
-
-/* Background: a first chunk after 70 ms, then one each 10 ms, 1024 of them. */
-static struct script_answer with_background(struct script *s, const struct work_item *item)
-{
-    if (script_is_background(item)) {
-        assert_true(item->ignore_eos && item->stream);
-        return (struct script_answer){ANSWER_OK, item->max_tokens, 70 * MS, 10 * MS, 0};
-    }
-    return script_usual(s, item);
-}
-
-static void the_clock_waits_for_every_background_stream(void **state)
-{
-    (void)state;
-    script.answer = with_background;
-    run(3, 6, 50 * MS, (struct load_options){.n_background = 4, .background_of = &background_of});
-    int64_t start = SCRIPT_START + 70 * MS;
-    assert_int_equal(result.start_us, start);
-    assert_int_equal(result.end_us, start + 110 * MS);
-    /* chunks at 10, 20, ... 110 ms after the first, of four streams; the last end counts */
-    assert_int_equal(result.background_gap_ms.n, 4 * 11);
-    assert_true(series_percentile(&result.background_gap_ms, 0) == 10);
-    assert_true(series_percentile(&result.background_gap_ms, 100) == 10);
-    assert_int_equal(script.n_cancels, 4);
-    assert_int_equal(result.background_failed, 0);
-}
-
-static struct script_answer short_background(struct script *s, const struct work_item *item)
-{
-    if (script_is_background(item))
-        return (struct script_answer){ANSWER_OK, 3, 10 * MS, 10 * MS, 5 * MS};
-    return script_usual(s, item);
-}
-
-static void one_that_ends_is_started_again(void **state)
-{
-    (void)state;
-    script.answer = short_background; /* a life of 35 ms with two gaps */
-    run(11, 1, 35 * MS, (struct load_options){.n_background = 1, .background_of = &background_of});
-    /* From the first chunk, 10 ms into the first life, to 355 ms later: lives 1 to 10 whole (gaps
-     * at 20 and 30 ms of each), and of the 11th, begun at 350, the end at 365 has seen one chunk.
-     */
-    assert_int_equal(result.end_us - result.start_us, 355 * MS);
-    assert_int_equal(script.n_background_sent, 11);
-    assert_int_equal(result.background_gap_ms.n, 20);
-    assert_true(series_percentile(&result.background_gap_ms, 100) == 10); /* none between lives */
-}
-
-static struct script_answer second_refused(struct script *s, const struct work_item *item)
-{
-    if (script_is_background(item) && s->n_background_sent == 1)
-        return refused(s, item);
-    return with_background(s, item);
-}
-
-static void expect_no_start(const char *text)
-{
-    struct workload w = make_items(2, 1, 0);
-    const struct load_options o = {.n_background = 3, .background_of = &background_of};
-    struct err err = {0};
-    assert_int_equal(load_run(&script.base, &w, &o, &result, &err), STATUS_UNAVAILABLE);
-    assert_string_equal(err.text, text);
-    assert_int_equal(script.n_sent, 0);
-    assert_int_equal(script.n_flights, 0); /* the others are gone */
-    mem_free(w.items);
-}
-
-static void one_that_fails_before_the_run_is_an_error(void **state)
-{
-    (void)state;
-    script.answer = second_refused;
-    expect_no_start("background stream 2 of 3 did not come up: refused");
-}
-
-static struct script_answer empty_background(struct script *s, const struct work_item *item)
-{
-    (void)item;
-    return (struct script_answer){ANSWER_OK, s->n_background_sent == 2 ? 0 : 9, 10 * MS, 0, 5 * MS};
-}
-
-static void one_without_content_is_an_error(void **state)
-{
-    (void)state;
-    script.answer = empty_background;
-    expect_no_start("background stream 3 of 3 did not come up: its answer had no content");
-}
-
-static struct script_answer failing_background(struct script *s, const struct work_item *item)
-{
-    if (script_is_background(item) && s->n_background_sent == 1)
-        return (struct script_answer){ANSWER_FAILS, 5, 10 * MS, 10 * MS, 5 * MS};
-    return with_background(s, item);
-}
-
-static void one_that_fails_before_the_others_come_up_is_an_error(void **state)
-{
-    (void)state;
-    script.answer = failing_background; /* at 55 ms, before the others' first chunk at 70 */
-    expect_no_start("background stream 2 of 3 did not come up: the script says so");
-}
-
-static struct script_answer late_failing_background(struct script *s, const struct work_item *item)
-{
-    if (script_is_background(item) && s->n_background_sent == 1)
-        return (struct script_answer){ANSWER_FAILS, 5, 60 * MS, 10 * MS, 5 * MS};
-    return with_background(s, item);
-}
-
-static void one_that_fails_during_the_run_is_counted_and_stays_down(void **state)
-{
-    (void)state;
-    script.answer = late_failing_background; /* it ends at 105 ms, the run begins at 70 */
-    run(20, 4, 30 * MS, (struct load_options){.n_background = 3, .background_of = &background_of});
-    assert_int_equal(result.background_failed, 1);
-    assert_int_equal(script.n_background_sent, 3);
-    assert_int_equal(script.n_cancels, 2);
-    for (uint32_t i = 0; i < 20; i++)
-        assert_int_equal(result.records[i].state, RECORD_OK);
-}
-
-static void the_flag_ends_the_wait_for_background_streams(void **state)
-{
-    (void)state;
-    script.answer = with_background;
-    script.stop_at_us = SCRIPT_START + 30 * MS;
-    run(3, 1, 0, (struct load_options){.n_background = 2, .background_of = &background_of});
-    assert_true(result.interrupted);
-    assert_int_equal(script.n_sent, 0);
-    assert_int_equal(script.n_cancels, 2);
-}
-
 /* --- the generator's own figures ------------------------------------------------------------ */
 
 static void requests_that_leave_late_make_it_the_bottleneck(void **state)
 {
     (void)state;
     script.send_cost_us = 20 * MS;
-    run(20, 2, 10 * MS, (struct load_options){0});
+    script_run(20, 2, 10 * MS, (struct load_options){0});
     assert_true(result.generator.bottleneck);
     assert_non_null(strstr(result.generator.why, "requests left late"));
     assert_true(series_percentile(&result.generator.lag_ms, 0) == 20);
@@ -390,9 +208,38 @@ static void a_lag_that_is_small_beside_the_ttft_is_none(void **state)
     (void)state;
     script.send_cost_us = 20 * MS;
     script.answer = slow;
-    run(20, 1, 30 * MS, (struct load_options){0});
+    script_run(20, 1, 30 * MS, (struct load_options){0});
     assert_true(series_percentile(&result.generator.lag_ms, 0) == 20);
     assert_false(result.generator.bottleneck);
+}
+
+static void a_small_lag_is_none_even_beside_a_small_ttft(void **state)
+{
+    (void)state;
+    script.send_cost_us = 2 * MS; /* 40 % of the TTFT */
+    script_run(20, 2, 10 * MS, (struct load_options){0});
+    assert_true(series_percentile(&result.generator.lag_ms, 0) == 2);
+    assert_false(result.generator.bottleneck);
+}
+
+static void dawdle(void *arg, uint32_t ended, uint32_t failed, uint32_t n)
+{
+    (void)arg;
+    (void)ended;
+    (void)failed;
+    (void)n;
+    script_now_us += 8 * MS;
+}
+
+static void looking_late_makes_it_the_bottleneck(void **state)
+{
+    (void)state;
+    script.answer = in_turn;
+    script_run(3, 1, 0, (struct load_options){.progress = dawdle});
+    assert_true(series_percentile(&result.generator.lag_ms, 100) == 0);
+    assert_true(series_percentile(&result.generator.turn_ms, 100) == 8);
+    assert_true(result.generator.bottleneck);
+    assert_non_null(strstr(result.generator.why, "looked at late"));
 }
 
 /* Real processor time, virtual wall time. */
@@ -412,7 +259,7 @@ static void a_busy_thread_makes_it_the_bottleneck(void **state)
 {
     (void)state;
     script.on_poll = burn; /* 2 ms of processor a poll, and a poll each 1 ms or less */
-    run(1, 200, 0, (struct load_options){0});
+    script_run(1, 200, 0, (struct load_options){0});
     assert_true(result.generator.cpu_share == 1);
     assert_true(result.generator.bottleneck);
     assert_string_equal(result.generator.why, "its thread used 100 % of a processor");
@@ -422,7 +269,7 @@ static void a_short_run_may_be_busy(void **state)
 {
     (void)state;
     script.on_poll = burn;
-    run(1, 20, 0, (struct load_options){0});
+    script_run(1, 20, 0, (struct load_options){0});
     assert_true(result.generator.cpu_share > LOAD_BUSY);
     assert_false(result.generator.bottleneck);
 }
@@ -443,7 +290,7 @@ static void progress_counts_up_to_all(void **state)
     (void)state;
     struct seen seen = {0};
     script.answer = dies;
-    run(50, 4, 1 * MS, (struct load_options){.progress = see, .arg = &seen});
+    script_run(50, 4, 1 * MS, (struct load_options){.progress = see, .arg = &seen});
     assert_int_equal(seen.ended, 50);
     assert_int_equal(seen.failed, 40);
     assert_true(seen.calls > 10);
@@ -508,13 +355,13 @@ static void one_of_any(uint32_t seed)
     script.send_cost_us = random_below(&dice, 3) ? 0 : up_to(2 * MS);
     script.poll_late_us = random_below(&dice, 3) ? 0 : up_to(8 * MS);
     script.stop_at_us = random_below(&dice, 4) ? 0 : SCRIPT_START + up_to(300 * MS);
-    struct workload w = make_items(1 + random_below(&dice, 60), 8, 0);
+    struct workload w = script_items(1 + random_below(&dice, 60), 8, 0);
     int64_t spread = up_to(20 * MS);
     for (uint32_t i = 1; i < w.n; i++)
         w.items[i].due_us = w.items[i - 1].due_us + up_to(spread);
     struct load_options o = {.max_concurrency = random_below(&dice, 9),
                              .n_background = random_below(&dice, 3),
-                             .background_of = &background_of,
+                             .background_of = &script_background,
                              .stop = &script.stop};
     if (load_run(&script.base, &w, &o, &result, &err) != STATUS_OK)
         fail_msg("seed %u: %s", seed, err.text);
@@ -532,7 +379,7 @@ static void any_script_keeps_the_rules(void **state)
 
 int main(void)
 {
-#define TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
+#define TEST(f) cmocka_unit_test_setup_teardown(f, script_begin, script_close)
     const struct CMUnitTest tests[] = {
         TEST(each_item_is_sent_when_due),
         TEST(the_clock_starts_with_the_first_due_moment),
@@ -545,15 +392,10 @@ int main(void)
         TEST(the_flag_cancels_what_runs_and_sends_nothing_more),
         TEST(a_flag_set_before_stops_all_of_it),
         TEST(no_items_are_an_error),
-        TEST(the_clock_waits_for_every_background_stream),
-        TEST(one_that_ends_is_started_again),
-        TEST(one_that_fails_before_the_run_is_an_error),
-        TEST(one_without_content_is_an_error),
-        TEST(one_that_fails_before_the_others_come_up_is_an_error),
-        TEST(one_that_fails_during_the_run_is_counted_and_stays_down),
-        TEST(the_flag_ends_the_wait_for_background_streams),
         TEST(requests_that_leave_late_make_it_the_bottleneck),
         TEST(a_lag_that_is_small_beside_the_ttft_is_none),
+        TEST(a_small_lag_is_none_even_beside_a_small_ttft),
+        TEST(looking_late_makes_it_the_bottleneck),
         TEST(a_busy_thread_makes_it_the_bottleneck),
         TEST(a_short_run_may_be_busy),
         TEST(progress_counts_up_to_all),

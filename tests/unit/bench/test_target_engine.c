@@ -10,10 +10,36 @@
 #include "text/template.h"
 
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 #define ITEM(text, ...) (&(struct work_item){.prompt = (char[]){text}, __VA_ARGS__})
 #define LONG_US         600000000 /* no test comes near it: a poll ends because something came */
+
+/* The real clock, but no two stamps are the same, so that stamps can be told apart: the library's
+ * functions are not linked. */
+int64_t clock_now_us(void)
+{
+    static atomic_llong last;
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    long long before = atomic_load(&last), now;
+    do {
+        now = (long long)t.tv_sec * 1000000 + t.tv_nsec / 1000;
+        now = now > before ? now : before + 1;
+    } while (!atomic_compare_exchange_weak(&last, &before, now));
+    return now;
+}
+
+int64_t clock_now_ns(void)
+{
+    return clock_now_us() * 1000;
+}
+
+int64_t clock_unix_s(void)
+{
+    return time(NULL);
+}
 
 static struct fake_world world;
 static struct loader loader;
@@ -169,6 +195,7 @@ static void answers_are_greedy(void **state)
     struct request *request = engine->slots; /* the only one */
     while (request->params.n_prompt == 0)
         request++;
+    assert_true(request->params.sampling.temperature == 0);
     fake_finish(engine, &request, 1); /* before the target sees the end */
     fake_expect_tokens(request);
     record_fini(&r);
@@ -278,8 +305,9 @@ static void a_poll_ends_when_its_time_has_come(void **state)
     while (clock_now_us() < until) { /* a signal may end one early */
         target->ops->poll(target, until);
     }
-    target->ops->poll(target, until); /* in the past: at once */
-    target->ops->poll(target, 0);
+    for (int i = 0; i < 100; i++) /* in the past: at once */
+        target->ops->poll(target, i % 2 ? until : 0);
+    assert_true(clock_now_us() < until + 60000000);
 }
 
 static void closing_ends_what_runs(void **state)
@@ -410,9 +438,7 @@ static void a_whole_engine(void **state)
         assert_string_equal(t->model, l.name);
         assert_int_equal(strncmp(t->engine, options.kind->name, strlen(options.kind->name)), 0);
         assert_non_null(strstr(t->engine, ", 2 threads"));
-        struct engine_stats stats;
-        engine_stats(target_engine(t), &stats);
-        assert_int_equal(stats.finished, 0); /* warm, and the warm-up does not count */
+        assert_true(target_engine(t)->warm_up.finished > 0);
         if (streams)
             tiny_run(t);
         t->ops->close(t);
