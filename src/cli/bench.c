@@ -3,10 +3,14 @@
 #include "cli/bench_compare.h"
 #include "cli/bench_history.h"
 #include "cli/bench_model.h"
+#include "cli/bench_scheduler.h"
+#include "cli/bench_token_speed.h"
 #include "cli/commands.h"
 
 static const struct command benches[] = {
     {"model", bench_model_main, "tokens per second of the model alone"},
+    {"scheduler", bench_scheduler_main, "the engine without HTTP, online and offline"},
+    {"token-speed", bench_token_speed_main, "tokens per second and TTFT of the standard prompts"},
     {"compare", bench_compare_main, "two results, metric by metric; requirements"},
     {"history", bench_history_main, "the record table of results"},
 };

@@ -30,7 +30,7 @@ static const struct flag common_flags[] = {
      FLAG_U64, FLAG_FIELD(bench_common, seed), .max = MAX_SEED},
     {"--warmup-runs", "N", "runs before, whose figures are thrown away (default 1)",
      FLAG_U32, FLAG_FIELD(bench_common, warmup_runs), .max = LIMIT_BENCH_RUNS},
-    {"--repeat-runs", "N", "runs that count (default 1; of bench model 5)",
+    {"--repeat-runs", "N", "runs that count (default 1; bench model 5, bench token-speed 3)",
      FLAG_U32, FLAG_FIELD(bench_common, repeat_runs), .min = 1, .max = LIMIT_BENCH_RUNS},
 };
 // clang-format on

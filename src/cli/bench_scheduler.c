@@ -1,0 +1,176 @@
+#include "cli/bench_scheduler.h"
+
+#include "base/limits.h"
+#include "bench/modes.h"
+#include "cli/bench_common.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define COMMAND          "bench scheduler"
+#define DEFAULT_REQUESTS 64
+#define DEFAULT_PROMPT   128
+#define DEFAULT_TOKENS   64
+#define DEFAULT_RATE     4
+#define EXIT_INTERRUPTED 130 /* what a shell reports for SIGINT */
+
+struct args {
+    struct bench_common common;
+    struct bench_target_options target; /* never a URL */
+    int mode;                           /* enum modes; -1: not given */
+    uint32_t num_requests;
+    uint32_t prompt_tokens;
+    uint32_t max_new_tokens;
+    double request_rate; /* 0: not given */
+    double burstiness;   /* 0: not given */
+};
+
+static const char *const mode_names[] = {
+    [MODES_ONLINE] = "online", [MODES_OFFLINE] = "offline", NULL};
+
+// clang-format off
+static const struct flag own_flags[] = {
+    {"--mode", "online|offline", "how the engine is used; needed",
+     FLAG_CHOICE, FLAG_FIELD(args, mode), .choices = mode_names},
+    {"--num-requests", "N", "requests of one run (default 64)",
+     FLAG_U32, FLAG_FIELD(args, num_requests), .min = 1, .max = LIMIT_BENCH_IN_ENGINE},
+    {"--prompt-tokens", "N", "tokens of each prompt, all prompts distinct (default 128)",
+     FLAG_U32, FLAG_FIELD(args, prompt_tokens), .min = 1, .max = LIMIT_CONTEXT},
+    {"--max-new-tokens", "N", "tokens of each answer, past any end of text (default 64)",
+     FLAG_U32, FLAG_FIELD(args, max_new_tokens), .min = 2, .max = LIMIT_CONTEXT},
+    {"--request-rate", "R", "online: requests a second (default 4)",
+     FLAG_F64, FLAG_FIELD(args, request_rate), .min = 1e-3, .max = 1e6},
+    {"--burstiness", "B", "online: 1 is a Poisson process, below 1 comes in bursts, above 1\n"
+                          "is more even (default 1)",
+     FLAG_F64, FLAG_FIELD(args, burstiness), .min = 1e-3, .max = 1e3},
+};
+// clang-format on
+
+static const char about[] =
+    "Measures the engine alone, without HTTP.\n"
+    "online: requests arrive one by one and stream; shows TTFT, TPOT and latency.\n"
+    "offline: all requests at once, and only their end counts, so there is no TTFT; shows the\n"
+    "time and throughput of prefill and of decode. Prompts and decodes share the engine's\n"
+    "steps, so each run is two passes over different prompts of the same lengths: one that\n"
+    "makes a single token a request takes P seconds, one that makes all of them W seconds.\n"
+    "  prefill  P      prompt tokens / P\n"
+    "  decode   W - P  new tokens but each request's first / (W - P)";
+
+/* One run of the command. */
+struct job {
+    const struct args *args;
+    enum modes mode;
+    struct workload_options workload;
+    struct bench_target target;
+    struct measurement measurement;
+    const atomic_bool *stop;
+};
+
+static enum status check(struct job *job, struct err *err)
+{
+    const struct args *a = job->args;
+    if (a->mode < 0)
+        return err_param(err, STATUS_INVALID, "--mode", "--mode online|offline is required");
+    job->mode = (enum modes)a->mode;
+    if (job->mode == MODES_OFFLINE && (a->request_rate > 0 || a->burstiness > 0))
+        return err_param(err, STATUS_INVALID, "--request-rate",
+                         "%s goes with --mode online; offline, all requests are there at once",
+                         a->request_rate > 0 ? "--request-rate" : "--burstiness");
+    job->workload = workload_default;
+    job->workload.num_requests = a->num_requests;
+    job->workload.prompt_tokens = a->prompt_tokens;
+    job->workload.max_new_tokens = a->max_new_tokens;
+    job->workload.ignore_eos = true;
+    job->workload.stream = job->mode == MODES_ONLINE;
+    job->workload.seed = a->common.seed;
+    if (job->mode == MODES_ONLINE) {
+        job->workload.request_rate = a->request_rate > 0 ? a->request_rate : DEFAULT_RATE;
+        job->workload.burstiness = a->burstiness > 0 ? a->burstiness : 1;
+    }
+    return bench_common_check(&a->common, err);
+}
+
+static enum status measure(struct job *job, struct err *err)
+{
+    struct target *t = job->target.target;
+    struct measure_options options = {
+        .warmup_runs = job->args->common.warmup_runs,
+        .repeat_runs = job->args->common.repeat_runs,
+        .tokenizer = job->target.tokenizer,
+        .stop = job->stop,
+        .progress = bench_common_progress,
+    };
+    enum status st =
+        job->mode == MODES_ONLINE
+            ? measure_run(t, &job->workload, &options, &job->measurement, err)
+            : modes_measure_offline(t, &job->workload, &options, &job->measurement, err);
+    bench_common_progress_clear();
+    return st;
+}
+
+static void print_table(struct job *job)
+{
+    struct buf table = {0};
+    modes_table(&table, job->mode, &job->measurement, &job->workload, job->target.target);
+    fputs(buf_str(&table), bench_common_table(&job->args->common));
+    buf_fini(&table);
+}
+
+static enum status write_result(struct job *job, struct err *err)
+{
+    struct result result;
+    result_init(&result, "scheduler", job->args->common.note,
+                modes_workload_json(job->mode, &job->workload), job->target.environment);
+    job->target.environment = NULL;
+    modes_result(job->mode, &job->measurement, &result);
+    enum status st = bench_common_write(&job->args->common, &result, err);
+    result_fini(&result);
+    return st;
+}
+
+static enum status run(struct job *job, struct args *args, struct err *err)
+{
+    enum status st = check(job, err);
+    if (!st)
+        st = bench_common_open(&job->target, &args->target, args->num_requests, err);
+    if (!st)
+        st = measure(job, err);
+    if (st)
+        return st;
+    print_table(job);
+    st = write_result(job, err);
+    if (!st && measure_failed(&job->measurement, err))
+        st = err->code;
+    return st;
+}
+
+int bench_scheduler_main(int argc, char **argv)
+{
+    struct args args = {
+        .common = bench_common_default,
+        .target = bench_common_target,
+        .mode = -1,
+        .num_requests = DEFAULT_REQUESTS,
+        .prompt_tokens = DEFAULT_PROMPT,
+        .max_new_tokens = DEFAULT_TOKENS,
+    };
+    args.target.options = options_default;
+    struct flag_set set = {
+        .command = COMMAND,
+        .usage = "--mode online|offline --model PATH [flags]",
+        .about = about,
+        .groups = {FLAG_GROUP(own_flags, &args), bench_common_flags(&args.common),
+                   options_model_flags(&args.target.options),
+                   options_engine_flags(&args.target.options)},
+    };
+    int exit_code;
+    struct err err = {0};
+    if (!flags_read(&set, argc, argv, &exit_code))
+        return exit_code;
+    struct job job = {.args = &args, .stop = bench_common_catch_interrupt()};
+    enum status st = run(&job, &args, &err);
+    measure_fini(&job.measurement);
+    bench_common_close(&job.target);
+    exit_code = st ? flags_fail(COMMAND, &err) : EXIT_SUCCESS;
+    return atomic_load(job.stop) ? EXIT_INTERRUPTED : exit_code;
+}

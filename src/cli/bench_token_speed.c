@@ -1,0 +1,159 @@
+#include "cli/bench_token_speed.h"
+
+#include "base/limits.h"
+#include "bench/token_speed.h"
+#include "cli/bench_common.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define COMMAND          "bench token-speed"
+#define DEFAULT_RUNS     3
+#define EXIT_INTERRUPTED 130 /* what a shell reports for SIGINT */
+
+struct args {
+    struct bench_common common;
+    struct bench_target_options target;
+    const char *prompts; /* NULL: the standard ones */
+    uint32_t concurrency;
+    uint32_t max_new_tokens;
+    bool unique_prompts;
+    bool stop_on_eos;
+    bool raw;
+};
+
+// clang-format off
+static const struct flag own_flags[] = {
+    {"--runs", "N", "each prompt so many times (default 3); the same as --repeat-runs",
+     FLAG_U32, FLAG_FIELD(args, common.repeat_runs), .min = 1, .max = LIMIT_BENCH_RUNS},
+    {"--concurrency", "N", "requests at once, which take the prompts in turn\n"
+                           "(default 1: one prompt after the other)",
+     FLAG_U32, FLAG_FIELD(args, concurrency), .min = 1, .max = LIMIT_BENCH_IN_ENGINE},
+    {"--max-new-tokens", "N", "tokens of each answer (default 128)",
+     FLAG_U32, FLAG_FIELD(args, max_new_tokens), .min = 1, .max = LIMIT_CONTEXT},
+    {"--stop-on-eos", NULL, "end an answer where the model does; then the runs make different\n"
+                            "numbers of tokens",
+     FLAG_BOOL, FLAG_FIELD(args, stop_on_eos)},
+    {"--raw", NULL, "no chat template: each prompt is continued as it stands",
+     FLAG_BOOL, FLAG_FIELD(args, raw)},
+    {"--prompts", "FILE", "these instead of the standard prompts, as JSON:\n"
+                          "{\"token_speed\": [{\"id\": \"code\", \"text\": \"...\"}, ...]}",
+     FLAG_TEXT, FLAG_FIELD(args, prompts)},
+    {"--unique-prompts", NULL, "a distinct line before each prompt, for a server whose prefix\n"
+                               "cache would know a prompt that was asked before",
+     FLAG_BOOL, FLAG_FIELD(args, unique_prompts)},
+};
+// clang-format on
+
+static const char about[] =
+    "Measures tokens per second and the time to the first token (TTFT) of three standard\n"
+    "prompts: a long text in Chinese, code, and mathematics, each as one user message in the\n"
+    "model's chat template, without randomness.\n"
+    "  tokens/s  new tokens over the time from sending to the end: what a reader gets\n"
+    "  decode/s  new tokens but the first over the time from the first to the end\n"
+    "The prompts are asked as they stand, again in each run. A server with a prefix cache\n"
+    "answers a repeated prompt sooner: cached tokens are counted where the server tells, and\n"
+    "--unique-prompts avoids it.";
+
+/* One run of the command. */
+struct job {
+    const struct args *args;
+    struct token_speed_options options;
+    struct prompts prompts;
+    struct bench_target target;
+    struct measurement measurement;
+    const atomic_bool *stop;
+};
+
+static void print_table(struct job *job)
+{
+    struct buf table = {0};
+    token_speed_table(&table, &job->measurement, &job->prompts, &job->options, job->target.target);
+    fputs(buf_str(&table), bench_common_table(&job->args->common));
+    buf_fini(&table);
+}
+
+static enum status write_result(struct job *job, struct err *err)
+{
+    struct result result;
+    json_t *workload = token_speed_workload_json(&job->prompts, &job->options);
+    result_init(&result, "token-speed", job->args->common.note, workload, job->target.environment);
+    job->target.environment = NULL;
+    token_speed_result(&job->measurement, &job->prompts, &result);
+    enum status st = bench_common_write(&job->args->common, &result, err);
+    result_fini(&result);
+    return st;
+}
+
+static enum status measure(struct job *job, struct err *err)
+{
+    struct measure_options options = {
+        .warmup_runs = job->args->common.warmup_runs,
+        .repeat_runs = job->args->common.repeat_runs,
+        .tokenizer = job->target.tokenizer,
+        .stop = job->stop,
+        .progress = bench_common_progress,
+    };
+    enum status st = token_speed_measure(job->target.target, &job->prompts, &job->options, &options,
+                                         &job->measurement, err);
+    bench_common_progress_clear();
+    return st;
+}
+
+static enum status run(struct job *job, struct args *args, struct err *err)
+{
+    enum status st = bench_common_check(&args->common, err);
+    if (!st)
+        st = args->prompts ? prompts_read(&job->prompts, args->prompts, err)
+                           : prompts_standard(&job->prompts, err);
+    if (!st)
+        st = bench_common_open(&job->target, &args->target, args->concurrency, err);
+    if (!st)
+        st = measure(job, err);
+    if (st)
+        return st;
+    print_table(job);
+    st = write_result(job, err);
+    if (!st && measure_failed(&job->measurement, err))
+        st = err->code;
+    return st;
+}
+
+int bench_token_speed_main(int argc, char **argv)
+{
+    struct args args = {
+        .common = bench_common_default,
+        .target = bench_common_target,
+        .concurrency = token_speed_default.concurrency,
+        .max_new_tokens = token_speed_default.max_new_tokens,
+    };
+    args.common.repeat_runs = DEFAULT_RUNS;
+    struct flag_set set = {
+        .command = COMMAND,
+        .usage = "--model PATH [--engine NAME] [--runs N] [--concurrency N] [flags]",
+        .about = about,
+        .groups = {FLAG_GROUP(own_flags, &args), bench_common_flags(&args.common),
+                   bench_common_target_flags(&args.target),
+                   options_model_flags(&args.target.options),
+                   options_engine_flags(&args.target.options)},
+    };
+    int exit_code;
+    struct err err = {0};
+    if (!flags_read(&set, argc, argv, &exit_code))
+        return exit_code;
+    struct job job = {.args = &args, .stop = bench_common_catch_interrupt()};
+    job.options = (struct token_speed_options){
+        .concurrency = args.concurrency,
+        .max_new_tokens = args.max_new_tokens,
+        .ignore_eos = !args.stop_on_eos,
+        .chat = !args.raw,
+        .unique_prompts = args.unique_prompts,
+        .seed = args.common.seed,
+    };
+    enum status st = run(&job, &args, &err);
+    measure_fini(&job.measurement);
+    bench_common_close(&job.target);
+    prompts_fini(&job.prompts);
+    exit_code = st ? flags_fail(COMMAND, &err) : EXIT_SUCCESS;
+    return atomic_load(job.stop) ? EXIT_INTERRUPTED : exit_code;
+}
