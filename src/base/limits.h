@@ -81,4 +81,12 @@
 #define LIMIT_ANSWER_BYTES     (16u << 20)  /* an answer that is no stream */
 #define LIMIT_MODELS_SECONDS   10           /* a server's list of models has come */
 
+/* Reports of benchmarks */
+#define LIMIT_REPORT_FILES  4    /* result files side by side */
+#define LIMIT_REPORT_CHARTS 64   /* charts drawn of one file's own */
+#define LIMIT_REPORT_ROWS   256  /* requests in a timeline; of more, every so many-th */
+#define LIMIT_CHART_LINES   16   /* lines, and marks, of one chart that are drawn */
+#define LIMIT_CHART_POINTS  2000 /* points of one line that are drawn; of more, every so many-th */
+#define LIMIT_CHART_BARS    32   /* places of bars in one chart */
+
 #endif

@@ -5,6 +5,7 @@
 #include "cli/bench_model.h"
 #include "cli/bench_scheduler.h"
 #include "cli/bench_token_speed.h"
+#include "cli/bench_report.h"
 #include "cli/commands.h"
 
 static const struct command benches[] = {
@@ -13,6 +14,7 @@ static const struct command benches[] = {
     {"token-speed", bench_token_speed_main, "tokens per second and TTFT of the standard prompts"},
     {"compare", bench_compare_main, "two results, metric by metric; requirements"},
     {"history", bench_history_main, "the record table of results"},
+    {"report", bench_report_main, "results as an HTML page and SVG charts"},
 };
 
 int bench_main(int argc, char **argv)

@@ -1,0 +1,56 @@
+/* The charts of a report, from one result file or from several side by side.
+ *
+ *     time to first token   histogram (one a file), cumulative (all in one), its parts (one a file)
+ *     gaps between tokens   histogram (one a file), cumulative (all in one)
+ *     timeline              one a file
+ *     comparison            metrics as bars, where a kind of benchmark is about that
+ *     curves                the files' own charts (chart.h), laid over each other where two fit
+ *
+ * Charts of the same thing have the same axes in all files. Single-threaded; the files' JSON is
+ * borrowed only while figures_make runs.
+ */
+#ifndef FIRSTLIGHT_BENCH_FIGURES_H
+#define FIRSTLIGHT_BENCH_FIGURES_H
+
+#include "base/limits.h"
+#include "bench/svg.h"
+
+#include <jansson.h>
+
+struct figures_file {
+    const char *path;
+    const json_t *root; /* as result_read checked it; whatever is wrong in it is left out */
+};
+
+enum figures_section {
+    FIGURES_TTFT,
+    FIGURES_ITL,
+    FIGURES_TIMELINE,
+    FIGURES_COMPARISON,
+    FIGURES_CURVES,
+    FIGURES_SECTIONS,
+};
+
+struct figure {
+    enum figures_section section;
+    char id[80]; /* [a-z0-9-]+, each once: a file's name and an anchor */
+    size_t file; /* SIZE_MAX: of all files */
+    struct svg_chart chart;
+    struct buf note; /* sentences under the title; may be empty */
+};
+
+struct figures {
+    struct figure **list; /* (n) by section */
+    size_t n, cap;
+    bool failed; /* memory was short */
+};
+
+/* 1 <= n <= LIMIT_REPORT_FILES. False: no memory. */
+bool figures_make(struct figures *out, const struct figures_file *files, size_t n);
+void figures_fini(struct figures *f);
+
+/* A file's letter, which titles and tables call it by, and its colour. */
+char figures_letter(size_t file);
+unsigned figures_colour(size_t file);
+
+#endif

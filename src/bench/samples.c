@@ -1,0 +1,166 @@
+#include "bench/samples.h"
+
+#include "base/mem.h"
+#include "bench/svg.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Of the requests, on each side of a percentile's rank. */
+#define WINDOW_SHARE 0.01
+
+const char *const samples_part_names[SAMPLES_PARTS] = {
+    "receive", "tokenize", "submit",      "queue",
+    "cache",   "prefill",  "first write", "network and client"};
+
+static const char *const part_keys[SAMPLES_OUTSIDE] = {"receive_ms",    "tokenize_ms", "submit_ms",
+                                                       "queue_ms",      "cache_ms",    "prefill_ms",
+                                                       "first_write_ms"};
+
+double samples_number(const json_t *v)
+{
+    double x = json_is_number(v) ? json_number_value(v) : NAN;
+    return fabs(x) <= SVG_HUGE ? x : NAN;
+}
+
+static double field(const json_t *object, const char *key)
+{
+    return samples_number(json_object_get(object, key));
+}
+
+/* All seven parts, none negative; what the client saw beyond them happened outside. */
+static bool read_parts(struct sample *s, const json_t *ttft)
+{
+    double sum = 0;
+    for (int i = 0; i < SAMPLES_OUTSIDE; i++) {
+        double ms = field(ttft, part_keys[i]);
+        if (isnan(ms))
+            return false;
+        s->parts[i] = fmax(ms, 0);
+        sum += s->parts[i];
+    }
+    s->parts[SAMPLES_OUTSIDE] = fmax(s->ttft - sum, 0);
+    return !isnan(s->ttft);
+}
+
+static void read_gaps(struct samples *out, const json_t *chunks)
+{
+    double last = NAN;
+    size_t i;
+    json_t *chunk;
+    json_array_foreach((json_t *)chunks, i, chunk)
+    {
+        double at = samples_number(chunk);
+        if (at >= last)
+            series_add(&out->itl, at - last);
+        last = at;
+    }
+}
+
+static bool grow(struct samples *s)
+{
+    if (s->n < s->cap)
+        return true;
+    size_t cap = s->cap ? s->cap * 2 : 256, bytes;
+    struct sample *v = mem_mul(cap, sizeof *v, &bytes) ? mem_resize(s->v, bytes) : NULL;
+    if (!v) {
+        s->failed = true;
+        return false;
+    }
+    s->v = v;
+    s->cap = cap;
+    return true;
+}
+
+static void read_request(struct samples *out, size_t run, const json_t *request)
+{
+    const char *state = json_string_value(json_object_get(request, "state"));
+    if (!state || !grow(out))
+        return;
+    struct sample *s = &out->v[out->n++];
+    *s = (struct sample){
+        .run = run,
+        .ok = strcmp(state, "ok") == 0,
+        .failed = strcmp(state, "failed") == 0,
+        .due = field(request, "due_ms"),
+        .sent = field(request, "sent_ms"),
+        .first = field(request, "first_ms"),
+        .end = field(request, "end_ms"),
+        .ttft = NAN,
+    };
+    out->n_failed += s->failed;
+    if (!s->ok)
+        return;
+    if (s->first >= s->sent)
+        s->ttft = s->first - s->sent;
+    s->split = read_parts(s, json_object_get(request, "ttft"));
+    out->n_split += s->split;
+    series_add(&out->ttft, s->ttft);
+    read_gaps(out, json_object_get(request, "chunks_ms"));
+}
+
+static int compare(const void *a, const void *b)
+{
+    const struct sample *x = *(const struct sample *const *)a;
+    const struct sample *y = *(const struct sample *const *)b;
+    if (x->ttft != y->ttft)
+        return x->ttft > y->ttft ? 1 : -1;
+    return (x > y) - (x < y);
+}
+
+static void sort_split(struct samples *s)
+{
+    if (s->n_split == 0 || s->failed)
+        return;
+    s->by_ttft = mem_array(s->n_split, sizeof(struct sample *));
+    s->failed |= !s->by_ttft;
+    for (size_t i = 0, n = 0; s->by_ttft && i < s->n; i++)
+        if (s->v[i].split)
+            s->by_ttft[n++] = &s->v[i];
+    if (s->by_ttft)
+        qsort(s->by_ttft, s->n_split, sizeof(struct sample *), compare);
+}
+
+void samples_read(struct samples *out, const json_t *root)
+{
+    const json_t *runs = json_object_get(root, "runs");
+    *out = (struct samples){0};
+    for (size_t i = 0; i < json_array_size(runs); i++) {
+        const json_t *requests = json_object_get(json_array_get(runs, i), "requests");
+        for (size_t k = 0; k < json_array_size(requests); k++)
+            read_request(out, i, json_array_get(requests, k));
+    }
+    out->n_runs = json_array_size(runs);
+    out->failed |= out->ttft.failed || out->itl.failed;
+    sort_split(out);
+}
+
+void samples_fini(struct samples *s)
+{
+    mem_free(s->v);
+    mem_free(s->by_ttft);
+    series_fini(&s->ttft);
+    series_fini(&s->itl);
+    *s = (struct samples){0};
+}
+
+size_t samples_window(const struct samples *s)
+{
+    return 1 + 2 * (size_t)(WINDOW_SHARE * (double)s->n_split);
+}
+
+void samples_parts_at(const struct samples *s, double p, double parts[SAMPLES_PARTS])
+{
+    size_t n = s->by_ttft ? s->n_split : 0, window = samples_window(s), half = window / 2;
+    memset(parts, 0, sizeof *parts * SAMPLES_PARTS);
+    if (n == 0)
+        return;
+    size_t rank = (size_t)lround(p / 100 * (double)(n - 1));
+    size_t first = rank < half ? 0 : rank - half;
+    if (first + window > n)
+        first = n - window;
+    for (size_t i = first; i < first + window; i++)
+        for (int k = 0; k < SAMPLES_PARTS; k++)
+            parts[k] += s->by_ttft[i]->parts[k] / (double)window;
+}
