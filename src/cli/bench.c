@@ -3,9 +3,9 @@
 #include "cli/bench_compare.h"
 #include "cli/bench_history.h"
 #include "cli/bench_model.h"
+#include "cli/bench_report.h"
 #include "cli/bench_scheduler.h"
 #include "cli/bench_token_speed.h"
-#include "cli/bench_report.h"
 #include "cli/commands.h"
 
 static const struct command benches[] = {
