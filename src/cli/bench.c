@@ -5,10 +5,12 @@
 #include "cli/bench_model.h"
 #include "cli/bench_report.h"
 #include "cli/bench_scheduler.h"
+#include "cli/bench_streaming.h"
 #include "cli/bench_token_speed.h"
 #include "cli/commands.h"
 
 static const struct command benches[] = {
+    {"streaming", bench_streaming_main, "many requests: TTFT in its parts, latency, throughput"},
     {"model", bench_model_main, "tokens per second of the model alone"},
     {"scheduler", bench_scheduler_main, "the engine without HTTP, online and offline"},
     {"token-speed", bench_token_speed_main, "tokens per second and TTFT of the standard prompts"},

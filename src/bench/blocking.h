@@ -1,0 +1,37 @@
+/* Blocking against streaming: the same requests in three ways, one table.
+ *
+ * The figure is the time until a person sees the first token: of an answer that comes whole that is
+ * the answer, of a stream its first chunk with content.
+ */
+#ifndef FIRSTLIGHT_BENCH_BLOCKING_H
+#define FIRSTLIGHT_BENCH_BLOCKING_H
+
+#include "base/buf.h"
+#include "bench/measure.h"
+
+enum blocking_mode {
+    BLOCKING_WHOLE,  /* `stream` off on the engine */
+    BLOCKING_SYNC,   /* one request at a time through cpu-sync; not known of other servers */
+    BLOCKING_STREAM, /* what is to be judged */
+    BLOCKING_MODES,
+};
+
+struct blocking {
+    struct measurement of[BLOCKING_MODES];
+    bool has[BLOCKING_MODES];
+};
+
+const char *blocking_mode_name(enum blocking_mode mode); /* "blocking", "sync", "streaming" */
+void blocking_fini(struct blocking *b);
+
+/* False: no memory. */
+bool blocking_table(struct buf *out, struct blocking *b);
+
+/* Metrics (streaming_ttft_p50, blocking_ttft_p50, sync_ttft_p50, ..., improvement_p50, ...) of each
+ * repeat that all modes have, and all runs with their `mode`. */
+void blocking_result(struct blocking *b, const struct goodput *goodput, struct result *out);
+
+/* Any request that failed, in any mode. */
+bool blocking_failed(const struct blocking *b, struct err *err);
+
+#endif

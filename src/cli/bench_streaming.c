@@ -1,0 +1,344 @@
+#include "cli/bench_streaming.h"
+
+#include "base/limits.h"
+#include "base/mem.h"
+#include "bench/streaming.h"
+#include "cli/bench_blocking.h"
+#include "cli/bench_common.h"
+#include "cli/hf_cache.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define COMMAND          "bench streaming"
+#define EXIT_INTERRUPTED 130 /* what a shell reports for SIGINT */
+/* The reference tool's batch. */
+#define DEFAULT_BATCH         64
+#define DEFAULT_PREFILL_BATCH 16
+
+struct objectives {
+    bool given;
+    struct goodput value;
+};
+
+enum device { DEVICE_UNSET = -1, DEVICE_CPU, DEVICE_CUDA };
+
+/* Flags of the reference tool that say what is so anyway, or what comes later. */
+struct aliases {
+    const char *hf_model_id;
+    int device;
+    const char *policy;
+    bool paged_attn, cuda_graph, nvtx, no_prefix_cache;
+};
+
+struct args {
+    struct bench_common common;
+    struct bench_target_options target;
+    struct workload_options workload;
+    struct objectives goodput;
+    struct aliases aliases;
+    int endpoint; /* 1: chat */
+    bool compare_blocking;
+};
+
+/* --- flags ---------------------------------------------------------------------------------- */
+
+static enum status parse_goodput(void *field, const char *text, struct err *err)
+{
+    struct objectives *o = field;
+    o->given = true;
+    if (summary_parse_goodput(text, &o->value, err) != STATUS_OK)
+        return err_context(err, "--goodput");
+    return STATUS_OK;
+}
+
+static const char *const endpoints[] = {"completions", "chat", NULL};
+static const char *const devices[] = {[DEVICE_CPU] = "cpu", [DEVICE_CUDA] = "cuda", NULL};
+
+#define FIELD(name) FLAG_FIELD(args, name)
+
+// clang-format off
+static const struct flag workload_flags[] = {
+    {"--num-requests", "N", "requests of a run (default 256)",
+     FLAG_U32, FIELD(workload.num_requests), .min = 1, .max = LIMIT_BENCH_REQUESTS},
+    {"--max-new-tokens", "N", "tokens of an answer at most (default 64)",
+     FLAG_U32, FIELD(workload.max_new_tokens), .min = 1, .max = LIMIT_CONTEXT},
+    {"--prompt", "TEXT", "what is asked (default Hello)", FLAG_TEXT, FIELD(workload.prompt)},
+    {"--unique-prompts", NULL, "a suffix makes each prompt distinct in all runs",
+     FLAG_BOOL, FIELD(workload.unique_prompts)},
+    {"--prompt-tokens", "N", "prompts of so many tokens instead, all distinct",
+     FLAG_U32, FIELD(workload.prompt_tokens), .min = 1, .max = LIMIT_CONTEXT},
+    {"--shared-prefix-tokens", "N", "so many tokens before each prompt, the same for all of a run",
+     FLAG_U32, FIELD(workload.shared_prefix_tokens), .max = LIMIT_CONTEXT},
+    {"--endpoint", "NAME", "completions, or chat: each prompt is a user's message in the chat\n"
+                           "template (default completions)",
+     FLAG_CHOICE, FIELD(endpoint), .choices = endpoints},
+    {"--submit-interval-ms", "MS", "between two requests (default 0: all at once)",
+     FLAG_F64, FIELD(workload.submit_interval_ms), .min = 0, .max = 1e9},
+    {"--request-rate", "R", "requests a second, at random, instead of an interval",
+     FLAG_F64, FIELD(workload.request_rate), .min = 0, .max = 1e6},
+    {"--burstiness", "B", "of a request rate: 1 is Poisson (default), below 1 burstier",
+     FLAG_F64, FIELD(workload.burstiness), .min = 1e-3, .max = 1e6},
+    {"--max-concurrency", "N", "requests in flight at most (default: no bound)",
+     FLAG_U32, FIELD(workload.max_concurrency), .max = LIMIT_BENCH_REQUESTS},
+    {"--background", "N", "long decodes that run meanwhile, their gaps reported apart",
+     FLAG_U32, FIELD(workload.background), .max = LIMIT_BENCH_BACKGROUND},
+    {"--no-stop-on-eos", NULL, "go on past the model's end of text",
+     FLAG_BOOL, FIELD(workload.ignore_eos)},
+    {"--goodput", "LIST", "objectives in ms, such as ttft:500,tpot:50,e2el:5000",
+     FLAG_CUSTOM, FIELD(goodput), .parse = parse_goodput},
+    {"--compare-blocking", NULL, "the same requests without streaming, through cpu-sync, and\n"
+                                 "streamed; starts its own servers unless --url is given",
+     FLAG_BOOL, FIELD(compare_blocking)},
+};
+
+static const struct flag alias_flags[] = {
+    {"--hf-model-id", "ID", "instead of --model: a folder with a GGUF file, or a name in the\n"
+                            "local Hugging Face cache",
+     FLAG_TEXT, FIELD(aliases.hf_model_id)},
+    {"--device", "cpu|cuda", "cpu is what this build has",
+     FLAG_CHOICE, FIELD(aliases.device), .choices = devices},
+    {"--paged-attn", NULL, "always on", FLAG_BOOL, FIELD(aliases.paged_attn)},
+    {"--cuda-graph", NULL, "an error without CUDA", FLAG_BOOL, FIELD(aliases.cuda_graph)},
+    {"--nvtx", NULL, "an error without CUDA", FLAG_BOOL, FIELD(aliases.nvtx)},
+    {"--policy", "NAME", "order of waiting requests: fifo", FLAG_TEXT, FIELD(aliases.policy)},
+    {"--no-prefix-cache", NULL, "not yet: there is no prefix cache to switch off",
+     FLAG_BOOL, FIELD(aliases.no_prefix_cache)},
+};
+// clang-format on
+
+/* --- checks before anything is opened ------------------------------------------------------- */
+
+static enum status refuse(struct err *err, const char *flag, const char *why)
+{
+    return err_param(err, STATUS_UNSUPPORTED, flag, "%s: %s", flag, why);
+}
+
+static enum status check_aliases(const struct aliases *a, struct err *err)
+{
+    if (a->device == DEVICE_CUDA)
+        return refuse(err, "--device", "this build has no backend cuda");
+    if (a->cuda_graph)
+        return refuse(err, "--cuda-graph", "engines on the processor have no CUDA graphs");
+    if (a->nvtx)
+        return refuse(err, "--nvtx", "engines on the processor have no NVTX ranges");
+    if (a->policy && strcmp(a->policy, "fifo") != 0)
+        return refuse(err, "--policy",
+                      "not yet: other policies than fifo come with the scheduler's policies");
+    if (a->no_prefix_cache)
+        return refuse(err, "--no-prefix-cache", "not yet: there is no prefix cache to switch off");
+    return STATUS_OK;
+}
+
+/* They are an engine's flags, as those of options are. */
+static enum status check_aliases_with_url(const struct aliases *a, struct err *err)
+{
+    const struct {
+        bool given;
+        const char *name;
+    } flags[] = {
+        {a->hf_model_id != NULL, "--hf-model-id"},
+        {a->device != DEVICE_UNSET, "--device"},
+        {a->paged_attn, "--paged-attn"},
+        {a->cuda_graph, "--cuda-graph"},
+        {a->nvtx, "--nvtx"},
+        {a->policy != NULL, "--policy"},
+        {a->no_prefix_cache, "--no-prefix-cache"},
+    };
+    for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++)
+        if (flags[i].given)
+            return err_param(err, STATUS_INVALID, flags[i].name,
+                             "%s is for an engine in this process; with --url the server has its "
+                             "own",
+                             flags[i].name);
+    return STATUS_OK;
+}
+
+/* *path, when it is not NULL, is the caller's to free. */
+static enum status find_model(struct args *args, char **path, struct err *err)
+{
+    const char *id = args->aliases.hf_model_id;
+    if (!id)
+        return STATUS_OK;
+    if (args->target.options.model)
+        return err_param(err, STATUS_INVALID, "--hf-model-id",
+                         "give --model or --hf-model-id, not both");
+    enum status status = hf_cache_find(path, id, err);
+    args->target.options.model = *path;
+    return status;
+}
+
+static enum status check(struct args *args, char **path, struct err *err)
+{
+    struct options *o = &args->target.options;
+    args->workload.seed = args->common.seed;
+    args->workload.chat = args->endpoint == 1;
+    enum status status = args->target.url ? check_aliases_with_url(&args->aliases, err)
+                                          : check_aliases(&args->aliases, err);
+    if (status == STATUS_OK)
+        status = bench_common_check(&args->common, err);
+    if (status == STATUS_OK)
+        status = find_model(args, path, err);
+    if (args->target.url)
+        return status;
+    if (o->max_batch_seqs == 0)
+        o->max_batch_seqs = DEFAULT_BATCH;
+    if (o->max_step_prompts == 0)
+        o->max_step_prompts = DEFAULT_PREFILL_BATCH;
+    return status;
+}
+
+/* --- the run -------------------------------------------------------------------------------- */
+
+/* Requests that are in flight at once. */
+static uint32_t at_once(const struct workload_options *w)
+{
+    uint32_t n = w->num_requests;
+    if (w->max_concurrency > 0 && w->max_concurrency < n)
+        n = w->max_concurrency;
+    return n + w->background;
+}
+
+static const struct goodput *goodput_of(const struct args *args)
+{
+    return args->goodput.given ? &args->goodput.value : NULL;
+}
+
+static enum status print_table(const struct args *args, const struct bench_target *target,
+                               struct measurement *m, struct err *err)
+{
+    const struct options *o = &args->target.options;
+    const struct engine_kind *kind = args->target.url ? NULL : engine_kind_find(o->engine, NULL);
+    const struct streaming_setup setup = {
+        .model = target->target->model,
+        .engine = target->target->engine,
+        .in_process = target->target->in_process,
+        .sync = kind && kind->mode == ENGINE_SYNC,
+        .max_batch = o->max_batch_seqs,
+        .prefill_batch = o->max_step_prompts,
+        .prefill_tokens = o->max_step_prompt_tokens,
+        .repeat_runs = args->common.repeat_runs,
+    };
+    struct buf table = {0};
+    bool complete = streaming_table(&table, m, &setup, goodput_of(args));
+    fputs(buf_str(&table), bench_common_table(&args->common));
+    buf_fini(&table);
+    return complete ? STATUS_OK : err_set(err, STATUS_NO_MEMORY, "no memory for the table");
+}
+
+/* 0: no bound */
+static json_t *count_json(uint32_t n)
+{
+    return n > 0 ? json_integer(n) : json_null();
+}
+
+/* What belongs to the program measured, not to what was asked: files that differ in it compare. */
+static json_t *batch_json(const struct options *o)
+{
+    return json_pack("{s:o, s:o, s:o}", "max_batch_size", count_json(o->max_batch_seqs),
+                     "prefill_max_batch_size", count_json(o->max_step_prompts),
+                     "prefill_max_tokens", count_json(o->max_step_prompt_tokens));
+}
+
+static json_t *goodput_json(const struct goodput *g)
+{
+    return json_pack("{s:f, s:f, s:f}", "ttft_ms", g->ttft_ms, "tpot_ms", g->tpot_ms, "e2el_ms",
+                     g->e2el_ms);
+}
+
+static enum status write_result(const struct args *args, struct bench_target *target,
+                                struct measurement *m, struct err *err)
+{
+    struct result result;
+    result_init(&result, "streaming", args->common.note, workload_json(&args->workload),
+                target->environment);
+    target->environment = NULL;
+    if (!args->target.url)
+        result_set(&result, "batch", batch_json(&args->target.options));
+    if (args->goodput.given)
+        result_set(&result, "goodput", goodput_json(&args->goodput.value));
+    measure_result(m, goodput_of(args), &result);
+    enum status status = bench_common_write(&args->common, &result, err);
+    result_fini(&result);
+    return status;
+}
+
+static enum status measure(const struct args *args, struct bench_target *target,
+                           const atomic_bool *stop, struct measurement *m, struct err *err)
+{
+    const struct measure_options options = {
+        .warmup_runs = args->common.warmup_runs,
+        .repeat_runs = args->common.repeat_runs,
+        .tokenizer = target->tokenizer,
+        .goodput = goodput_of(args),
+        .stop = stop,
+        .progress = bench_common_progress,
+    };
+    enum status status = measure_run(target->target, &args->workload, &options, m, err);
+    bench_common_progress_clear();
+    return status;
+}
+
+/* The table and the file come also when requests failed: then STATUS_UNAVAILABLE. */
+static enum status run(struct args *args, const atomic_bool *stop, struct err *err)
+{
+    struct bench_target target;
+    struct measurement m = {0};
+    enum status status = bench_common_open(&target, &args->target, at_once(&args->workload), err);
+    if (status == STATUS_OK)
+        status = measure(args, &target, stop, &m, err);
+    if (status == STATUS_OK)
+        status = print_table(args, &target, &m, err);
+    if (status == STATUS_OK)
+        status = write_result(args, &target, &m, err);
+    if (status == STATUS_OK && measure_failed(&m, err))
+        status = err->code;
+    measure_fini(&m);
+    bench_common_close(&target);
+    return status;
+}
+
+static enum status run_either(struct args *args, const atomic_bool *stop, struct err *err)
+{
+    const struct bench_blocking blocking = {
+        .common = &args->common,
+        .target = &args->target,
+        .workload = &args->workload,
+        .goodput = goodput_of(args),
+        .at_once = at_once(&args->workload),
+        .stop = stop,
+    };
+    return args->compare_blocking ? bench_blocking_run(&blocking, err) : run(args, stop, err);
+}
+
+int bench_streaming_main(int argc, char **argv)
+{
+    struct args args = {
+        .common = bench_common_default,
+        .target = bench_common_target,
+        .workload = workload_default,
+        .aliases.device = DEVICE_UNSET,
+    };
+    struct flag_set set = {
+        .command = COMMAND,
+        .usage = "--model PATH [flags]",
+        .about = "Sends requests to an engine in this process, or with --url to any server that "
+                 "speaks\nthe OpenAI API, and says where their time went.",
+        .groups = {FLAG_GROUP(workload_flags, &args), bench_common_flags(&args.common),
+                   bench_common_target_flags(&args.target),
+                   options_engine_flags(&args.target.options),
+                   options_model_flags(&args.target.options), FLAG_GROUP(alias_flags, &args)},
+    };
+    struct err err = {0};
+    int exit_code;
+    char *path = NULL;
+    if (!flags_read(&set, argc, argv, &exit_code))
+        return exit_code;
+    const atomic_bool *stop = bench_common_catch_interrupt();
+    enum status status = check(&args, &path, &err);
+    if (status == STATUS_OK)
+        status = run_either(&args, stop, &err);
+    exit_code = status == STATUS_OK ? EXIT_SUCCESS : flags_fail(COMMAND, &err);
+    mem_free(path);
+    return atomic_load(stop) ? EXIT_INTERRUPTED : exit_code;
+}

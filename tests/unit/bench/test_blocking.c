@@ -1,0 +1,133 @@
+/* Blocking against streaming: the table's ratios and the result's metrics. */
+#include "bench/blocking.h"
+#include "unit/bench/bench_runs.h"
+
+#include <math.h>
+
+/* First tokens of 10, 20, 30 ms streamed, 40 .. 120 ms with `stream` off, 100 .. 300 ms alone. */
+static struct blocking make(uint32_t repeats, bool has_sync)
+{
+    static const int64_t steps[BLOCKING_MODES] = {
+        [BLOCKING_WHOLE] = 40000, [BLOCKING_SYNC] = 100000, [BLOCKING_STREAM] = 10000};
+    struct blocking b = {0};
+    for (int i = 0; i < BLOCKING_MODES; i++) {
+        b.has[i] = i != BLOCKING_SYNC || has_sync;
+        if (!b.has[i])
+            continue;
+        make_measurement(&b.of[i], repeats, 3, steps[i], true);
+        pool(&b.of[i], NULL);
+    }
+    return b;
+}
+
+static void the_table_has_baselines_stream_and_ratios(void **state)
+{
+    (void)state;
+    struct blocking b = make(1, true);
+    struct buf table = {0};
+    b.of[BLOCKING_SYNC].runs[0].end_us += 2000000; /* three seconds: a third of the throughput */
+    pool(&b.of[BLOCKING_SYNC], NULL);
+    assert_true(blocking_table(&table, &b));
+    const char *t = buf_str(&table);
+    expect_words(t, "first visible token P50", "80.0 200.0 20.0 4.00x 10.00x");
+    expect_words(t, "first visible token P90", "112.0 280.0 28.0 4.00x 10.00x");
+    expect_words(t, "first visible token P95", "116.0 290.0 29.0 4.00x 10.00x");
+    expect_words(t, "throughput, tokens/s", "27.0 9.0 27.0 1.00x 3.00x");
+    expect_words(t, "completed of requests", "3/3 3/3 3/3");
+    buf_fini(&table);
+    blocking_fini(&b);
+}
+
+static void other_servers_have_no_sync_baseline(void **state)
+{
+    (void)state;
+    struct blocking b = make(1, false);
+    struct buf table = {0};
+    snprintf(b.of[BLOCKING_STREAM].runs[0].generator.why, 16, "it slept");
+    b.of[BLOCKING_STREAM].runs[0].generator.bottleneck = true;
+    assert_true(blocking_table(&table, &b));
+    const char *t = buf_str(&table);
+    expect_words(t, "first visible token P50", "80.0 n/a 20.0 4.00x n/a");
+    expect_words(t, "throughput, tokens/s", "27.0 n/a 27.0 1.00x n/a");
+    expect_words(t, "completed of requests", "3/3 n/a 3/3");
+    expect_words(t, "streaming, run 1:", "THE BOTTLENECK WAS THE GENERATOR: it slept");
+    buf_fini(&table);
+    blocking_fini(&b);
+}
+
+static void expect_metric(const struct result *r, const char *name, size_t repeats, double first)
+{
+    const json_t *metrics = json_object_get(r->root, "metrics");
+    const json_t *values = json_object_get(json_object_get(metrics, name), "repeats");
+    if (json_array_size(values) != repeats)
+        fail_msg("%s: %zu repeats, expected %zu", name, json_array_size(values), repeats);
+    if (repeats > 0 && fabs(json_number_value(json_array_get(values, 0)) - first) > 1e-9)
+        fail_msg("%s: %g, expected %g", name, json_number_value(json_array_get(values, 0)), first);
+}
+
+static void the_result_has_metrics_per_repeat_and_runs_by_mode(void **state)
+{
+    (void)state;
+    struct blocking b = make(2, true);
+    struct result r;
+    result_init(&r, "blocking", NULL, json_object(), json_object());
+    blocking_result(&b, NULL, &r);
+    assert_false(r.failed);
+    expect_metric(&r, "blocking_ttft_p50", 2, 80);
+    expect_metric(&r, "sync_ttft_p90", 2, 280);
+    expect_metric(&r, "streaming_ttft_p95", 2, 29);
+    expect_metric(&r, "improvement_p50", 2, 4);
+    expect_metric(&r, "improvement_sync_p50", 2, 10);
+    expect_metric(&r, "improvement_tokens_per_s", 2, 1);
+    const json_t *runs = json_object_get(r.root, "runs");
+    assert_int_equal(json_array_size(runs), 2 * BLOCKING_MODES);
+    for (int i = 0; i < BLOCKING_MODES; i++)
+        assert_string_equal(
+            json_string_value(json_object_get(json_array_get(runs, (size_t)i * 2), "mode")),
+            blocking_mode_name((enum blocking_mode)i));
+    result_fini(&r);
+    blocking_fini(&b);
+}
+
+static void a_mode_that_was_cut_short_has_fewer_repeats(void **state)
+{
+    (void)state;
+    struct blocking b = make(2, true);
+    struct result r;
+    load_fini(&b.of[BLOCKING_STREAM].runs[1]);
+    b.of[BLOCKING_STREAM].n_runs = 1;
+    result_init(&r, "blocking", NULL, json_object(), json_object());
+    blocking_result(&b, NULL, &r);
+    assert_false(r.failed);
+    expect_metric(&r, "blocking_ttft_p50", 2, 80);
+    expect_metric(&r, "streaming_ttft_p50", 1, 20);
+    expect_metric(&r, "improvement_p50", 1, 4);
+    result_fini(&r);
+    blocking_fini(&b);
+}
+
+static void a_failure_names_its_mode(void **state)
+{
+    (void)state;
+    struct blocking b = make(1, true);
+    struct err err = {0};
+    assert_false(blocking_failed(&b, &err));
+    struct record *r = &b.of[BLOCKING_SYNC].runs[0].records[1];
+    r->state = RECORD_FAILED;
+    snprintf(r->error, sizeof r->error, "it broke");
+    assert_true(blocking_failed(&b, &err));
+    assert_string_equal(err.text, "sync: 1 of 3 requests failed; the first: it broke");
+    blocking_fini(&b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_table_has_baselines_stream_and_ratios),
+        cmocka_unit_test(other_servers_have_no_sync_baseline),
+        cmocka_unit_test(the_result_has_metrics_per_repeat_and_runs_by_mode),
+        cmocka_unit_test(a_mode_that_was_cut_short_has_fewer_repeats),
+        cmocka_unit_test(a_failure_names_its_mode),
+    };
+    return cmocka_run_group_tests_name("blocking", tests, NULL, NULL);
+}
