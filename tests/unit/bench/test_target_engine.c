@@ -320,32 +320,89 @@ static void closing_ends_what_runs(void **state)
     record_fini(&r);
 }
 
-static void a_run_of_many(void **state)
+/* --- runs of the load generator --------------------------------------------------------------- */
+
+enum { N_ITEMS = 60 };
+static struct work_item items[N_ITEMS];
+static const struct workload many = {items, N_ITEMS};
+
+/* One each 300 us, of 1 to `tokens` tokens, two of three streamed. */
+static void make_items(uint32_t tokens)
 {
-    (void)state;
-    enum { N = 60 };
-    struct work_item items[N];
-    static char prompts[N][8];
-    for (int i = 0; i < N; i++) {
-        snprintf(prompts[i], sizeof prompts[i], "%c%c%c", 'f' + i % 10, 'f' + i / 10, 'q');
+    static char prompts[N_ITEMS][8];
+    for (uint32_t i = 0; i < N_ITEMS; i++) {
+        snprintf(prompts[i], sizeof prompts[i], "%c%cq", 'f' + (char)(i % 10),
+                 'f' + (char)(i / 10));
         items[i] = (struct work_item){.due_us = i * 300,
                                       .prompt = prompts[i],
-                                      .max_tokens = 1 + (uint32_t)i % 7,
+                                      .max_tokens = 1 + i % tokens,
                                       .ignore_eos = true,
                                       .stream = i % 3 > 0};
     }
-    const struct workload w = {items, N};
+}
+
+/* Nothing of the run is left in the engine. */
+static void expect_idle(void)
+{
+    struct engine_stats stats;
+    engine_stats(engine, &stats);
+    assert_int_equal(stats.running + stats.waiting, 0);
+    assert_int_equal(stats.kv_blocks_free, stats.kv_blocks_total);
+    assert_int_equal(engine->lists.of[REQUEST_FREE].n, engine->n_slots);
+}
+
+static void a_run_of_many(void **state)
+{
+    (void)state;
     const struct load_options o = {.max_concurrency = 16};
     struct load_result result;
-    assert_int_equal(load_run(target, &w, &o, &result, NULL), STATUS_OK);
-    for (int i = 0; i < N; i++) {
+    make_items(7);
+    assert_int_equal(load_run(target, &many, &o, &result, NULL), STATUS_OK);
+    for (uint32_t i = 0; i < N_ITEMS; i++) {
         const struct record *r = &result.records[i];
         assert_int_equal(r->state, RECORD_OK); /* never more than 16 slots are wanted */
         assert_int_equal(r->completion_tokens, 1 + i % 7);
         assert_true(r->sent_us >= r->due_us);
     }
     assert_true(result.generator.cpu_share >= 0 && result.generator.cpu_share <= 1);
+    assert_false(result.interrupted);
     load_fini(&result);
+    expect_idle();
+}
+
+struct stopper {
+    atomic_bool stop;
+    uint32_t after; /* so many ends */
+};
+
+static void stop_after(void *arg, uint32_t ended, uint32_t failed, uint32_t n)
+{
+    struct stopper *s = arg;
+    (void)failed;
+    (void)n;
+    if (ended >= s->after)
+        atomic_store(&s->stop, true);
+}
+
+static void an_interrupted_run_leaves_nothing_behind(void **state)
+{
+    (void)state;
+    make_items(200);
+    for (uint32_t after = 1; after < 20; after += 3) {
+        struct stopper stopper = {.after = after};
+        const struct load_options o = {
+            .max_concurrency = 16, .stop = &stopper.stop, .progress = stop_after, .arg = &stopper};
+        struct load_result result;
+        uint32_t n_of[RECORD_CANCELLED + 1] = {0};
+        assert_int_equal(load_run(target, &many, &o, &result, NULL), STATUS_OK);
+        for (uint32_t i = 0; i < N_ITEMS; i++)
+            n_of[result.records[i].state]++;
+        assert_true(result.interrupted);
+        assert_int_equal(n_of[RECORD_RUNNING] + n_of[RECORD_FAILED], 0);
+        assert_true(n_of[RECORD_OK] >= after && n_of[RECORD_UNSENT] > 0);
+        load_fini(&result);
+        expect_idle();
+    }
 }
 
 /* --- a tiny model, opened by its loader ------------------------------------------------------- */
@@ -483,6 +540,7 @@ int main(void)
         TEST(a_poll_ends_when_its_time_has_come),
         cmocka_unit_test(closing_ends_what_runs),
         TEST(a_run_of_many),
+        TEST(an_interrupted_run_leaves_nothing_behind),
         cmocka_unit_test(a_whole_engine),
         cmocka_unit_test(an_engine_that_cannot_open_is_an_error),
         TEST(another_target_has_no_engine),
