@@ -1,6 +1,7 @@
 #include "bench/compare.h"
 
 #include "base/mem.h"
+#include "bench/table.h"
 
 #include <math.h>
 #include <string.h>
@@ -340,6 +341,8 @@ void compare_text(const struct compare *c, struct buf *out)
     put_only(c->after, c->before, out);
     buf_putc(out, '\n');
     put_counts(c, out);
+    if (out->data)
+        table_clean(out->data, true);
 }
 
 /* --- as JSON -------------------------------------------------------------------------------- */

@@ -1,6 +1,7 @@
 #include "bench/history.h"
 
 #include "base/mem.h"
+#include "bench/table.h"
 #include "text/utf8.h"
 
 #include <stdlib.h>
@@ -16,25 +17,13 @@ struct row {
     char cell[N_COLUMNS][160];
 };
 
-/* Control characters (those below 0x20, DEL, U+0080 to U+009F) would move the cursor of the
- * terminal that shows the table. */
-static void clean(char *text)
-{
-    for (unsigned char *p = (unsigned char *)text; *p; p++) {
-        if (p[0] == 0xc2 && p[1] >= 0x80 && p[1] <= 0x9f)
-            p[0] = p[1] = ' ';
-        if (p[0] < 0x20 || p[0] == 0x7f)
-            p[0] = ' ';
-    }
-}
-
 static void set_text(char *cell, const json_t *value)
 {
     const size_t size = sizeof((struct row *)0)->cell[0];
     const char *text = json_string_value(value);
     snprintf(cell, size, "%s", text && *text ? text : "-");
     cell[utf8_valid_prefix(cell, strlen(cell))] = '\0'; /* cut to fit, but not in a character */
-    clean(cell);
+    table_clean(cell, false);
 }
 
 static void set_metric(char *cell, const struct result *r, const char *name, const char *unit)
