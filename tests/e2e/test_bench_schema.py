@@ -17,6 +17,11 @@ FIVE = ["mean", "p50", "p90", "p95", "p99"]
 # One or more commands a kind, which together write each of its fields. Nothing here is about speed.
 COMMANDS = {
     "model": [["model", "-p", 8, "-n", 2, "--repeat-runs", 2]],
+    "scheduler online": [["scheduler", "--mode", "online", "--num-requests", 4, "--prompt-tokens",
+                          8, "--max-new-tokens", 4, "--request-rate", 1000]],
+    "scheduler offline": [["scheduler", "--mode", "offline", "--num-requests", 4,
+                           "--prompt-tokens", 8, "--max-new-tokens", 4]],
+    "token-speed": [["token-speed", "--runs", 2, "--max-new-tokens", 4, "--raw"]],
 }
 
 
