@@ -318,7 +318,8 @@ static enum status measure_curve(struct job *job, enum curves_kind kind, struct 
         return err_set(err, STATUS_NO_MEMORY, "no memory for a curve");
     switch (kind) {
     case CURVES_PROMPT:
-        return measure_lengths(job, kind, CURVES_FIRST_PROMPT, o->max_prompt_tokens, 1, err);
+        return measure_lengths(job, kind, CURVES_FIRST_PROMPT, o->max_prompt_tokens,
+                               CURVES_PROMPT_NEW, err);
     case CURVES_BATCH:
         return measure_batches(job, err);
     case CURVES_CONTEXT:

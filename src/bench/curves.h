@@ -1,7 +1,7 @@
 /* How a target's figures change with one thing at a time: prompt length, requests at once, context
  * length, request rate; and what a million tokens cost.
  *
- *     prompt   one request at a time, one token each: TTFT against n, with a + b n + c n^2
+ *     prompt   one request at a time, a few tokens each: TTFT against n, with a + b n + c n^2
  *     batch    n requests at the same moment: TTFT and output throughput against n
  *     context  one request at a time: decode throughput (1 / TPOT) after a prompt of n tokens
  *     rate     Poisson arrivals of n requests a second: TTFT and achieved rate up to saturation
@@ -25,6 +25,7 @@ enum curves_kind { CURVES_PROMPT, CURVES_BATCH, CURVES_CONTEXT, CURVES_RATE, CUR
 extern const char *const curves_names[CURVES_KINDS + 1]; /* "prompt", ..., NULL */
 
 #define CURVES_KEPT_UP       0.95 /* part of the offered rate at which it still holds */
+#define CURVES_PROMPT_NEW    4    /* tokens after a prompt of its curve: one may be no text */
 #define CURVES_FIRST_PROMPT  32
 #define CURVES_FIRST_CONTEXT 128
 #define CURVES_MAX_POINTS    32 /* of a curve: every doubling of a uint32_t fits */

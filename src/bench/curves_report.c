@@ -242,12 +242,12 @@ void curves_result(struct curves *c, const struct curves_options *o, struct resu
 /* --- the tables ----------------------------------------------------------------------------- */
 
 static void add_heading(struct buf *out, const char *title, const char *x, const char *first,
-                        const char *second)
+                        const char *second, const char *third)
 {
     buf_printf(out, "\n%s\n%10s  %12s %10s %10s", title, x, first, "min", "max");
     if (second)
         buf_printf(out, "  %12s %10s %10s", second, "min", "max");
-    buf_putc(out, '\n');
+    buf_printf(out, "%s\n", third);
 }
 
 static void add_cells(struct buf *out, const struct figure *f, struct curves_point *p)
@@ -261,7 +261,7 @@ static void add_rows(struct buf *out, struct curve *curve, const struct figure *
 {
     for (uint32_t i = 0; i < curve->n; i++) {
         struct curves_point *p = &curve->points[i];
-        buf_printf(out, "%10.5g", p->x);
+        buf_printf(out, first->kind == CURVES_RATE ? "%10.4g" : "%10.0f", p->x);
         if (p->failed) {
             buf_printf(out, "  failed: %s\n", p->why);
             continue;
@@ -269,8 +269,9 @@ static void add_rows(struct buf *out, struct curve *curve, const struct figure *
         add_cells(out, first, p);
         if (second)
             add_cells(out, second, p);
-        if (first->kind == CURVES_RATE && !p->holds)
-            buf_puts(out, "  does not hold");
+        if (first->kind == CURVES_RATE)
+            buf_printf(out, "  %5.1f %%  %s", 100 * series_percentile(&p->kept_up, 50),
+                       p->holds ? "holds" : "does not hold");
         buf_puts(out, p->bottleneck ? "  (the load generator was the bottleneck)\n" : "\n");
     }
 }
@@ -285,13 +286,16 @@ static void add_skipped(struct buf *out, const struct curve *curve, const struct
 static void add_fit(struct buf *out, const struct curves *c)
 {
     const struct fit *f = &c->fit;
-    if (c->has_fit)
-        buf_printf(out,
-                   "fit: %.4g + %.4g n + %.4g n^2 ms, off by %.1f %% (root mean square), at most "
-                   "%.1f %%\n",
-                   f->a, f->b, f->c, 100 * f->rms, 100 * f->most);
-    else
+    if (!c->has_fit) {
         buf_puts(out, "fit: none, it takes two lengths\n");
+        return;
+    }
+    buf_printf(out, "fit: %.4g %+.4g n %+.4g n^2 ms, ", f->a, f->b, f->c);
+    if (f->n == (size_t)f->terms)
+        buf_printf(out, "through its %zu points\n", f->n);
+    else
+        buf_printf(out, "off by %.1f %% (root mean square), at most %.1f %%\n", 100 * f->rms,
+                   100 * f->most);
 }
 
 static void add_knee(struct buf *out, struct curves *c, const struct curves_options *o)
@@ -309,10 +313,12 @@ static void add_knee(struct buf *out, struct curves *c, const struct curves_opti
         buf_printf(out, "knee: %.4g requests/s\n", c->knee);
     else
         buf_printf(out, "knee: not reached; %.4g requests/s held\n", c->knee);
-    buf_printf(out,
-               "a rate holds while TTFT p50 is at most %g times the unloaded one and the run takes "
-               "at most 1/%g\nof its last arrival and one unloaded latency\n",
-               o->knee_factor, CURVES_KEPT_UP);
+    buf_printf(
+        out,
+        "a rate holds while TTFT p50 is at most %g times the unloaded one and it keeps up by "
+        "%g %% or more:\nthe last arrival and one unloaded latency, of the time the run "
+        "took\n",
+        o->knee_factor, 100 * CURVES_KEPT_UP);
 }
 
 static void add_costs(struct buf *out, struct curves *c, const struct curves_options *o)
@@ -351,25 +357,26 @@ static void add_curve(struct buf *out, struct curves *c, const struct curves_opt
     struct curve *curve = &c->of[kind];
     switch (kind) {
     case CURVES_PROMPT:
-        add_heading(out, "TTFT by prompt length, one request at a time", "tokens", "TTFT ms", NULL);
+        add_heading(out, "TTFT by prompt length, one request at a time", "tokens", "TTFT ms", NULL,
+                    "");
         add_rows(out, curve, figure_of("ttft_by_prompt"), NULL);
         add_skipped(out, curve, o);
         add_fit(out, c);
         break;
     case CURVES_BATCH:
         add_heading(out, "Throughput and TTFT by requests at once", "requests", "tokens/s",
-                    "TTFT ms");
+                    "TTFT ms", "");
         add_rows(out, curve, figure_of("tokens_per_s_by_batch"), figure_of("ttft_by_batch"));
         break;
     case CURVES_CONTEXT:
         add_heading(out, "Decode throughput by context length, one request at a time", "tokens",
-                    "tokens/s", NULL);
+                    "tokens/s", NULL, "");
         add_rows(out, curve, figure_of("decode_by_context"), NULL);
         add_skipped(out, curve, o);
         break;
     default:
         add_heading(out, "TTFT and throughput by request rate", "offered/s", "achieved/s",
-                    "TTFT ms");
+                    "TTFT ms", "  kept up");
         add_rows(out, curve, figure_of("achieved_by_rate"), figure_of("ttft_by_rate"));
         add_knee(out, c, o);
     }

@@ -1,6 +1,7 @@
 #include "cli/bench.h"
 
 #include "cli/bench_compare.h"
+#include "cli/bench_curves.h"
 #include "cli/bench_history.h"
 #include "cli/bench_model.h"
 #include "cli/bench_report.h"
@@ -11,6 +12,7 @@
 
 static const struct command benches[] = {
     {"streaming", bench_streaming_main, "many requests: TTFT in its parts, latency, throughput"},
+    {"curves", bench_curves_main, "TTFT and throughput against length, batch size and rate"},
     {"model", bench_model_main, "tokens per second of the model alone"},
     {"scheduler", bench_scheduler_main, "the engine without HTTP, online and offline"},
     {"token-speed", bench_token_speed_main, "tokens per second and TTFT of the standard prompts"},

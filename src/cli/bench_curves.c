@@ -1,0 +1,203 @@
+#include "cli/bench_curves.h"
+
+#include "base/limits.h"
+#include "bench/curves.h"
+#include "cli/bench_common.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define COMMAND          "bench curves"
+#define EXIT_INTERRUPTED 130 /* what a shell reports for SIGINT */
+
+struct args {
+    struct bench_common common;
+    struct bench_target_options target;
+    struct curves_options curves;
+    float start_rate, max_rate, knee_factor, cost_per_hour;
+};
+
+/* One of curves_names; -1 for another. */
+static int find_curve(const char *name, size_t len)
+{
+    for (int i = 0; curves_names[i]; i++)
+        if (strlen(curves_names[i]) == len && memcmp(curves_names[i], name, len) == 0)
+            return i;
+    return -1;
+}
+
+static enum status parse_only(void *field, const char *text, struct err *err)
+{
+    bool *which = field;
+    memset(which, 0, CURVES_KINDS * sizeof *which);
+    for (;;) {
+        size_t len = strcspn(text, ",");
+        int i = find_curve(text, len);
+        if (i < 0)
+            return err_param(err, STATUS_INVALID, "--only",
+                             "--only: expected some of prompt,batch,context,rate, got \"%.*s\"",
+                             len < 40 ? (int)len : 40, text);
+        which[i] = true;
+        if (text[len] == '\0')
+            return STATUS_OK;
+        text += len + 1;
+    }
+}
+
+// clang-format off
+static const struct flag own_flags[] = {
+    {"--only", "LIST", "some of prompt,batch,context,rate (default: all)",
+     FLAG_CUSTOM, FLAG_FIELD(args, curves.which), .parse = parse_only},
+    {"--max-prompt-tokens", "N", "the prompt curve goes 32, 64, ... to N (default 4096)",
+     FLAG_U32, FLAG_FIELD(args, curves.max_prompt_tokens),
+     .min = CURVES_FIRST_PROMPT, .max = LIMIT_CONTEXT},
+    {"--max-context", "N", "the context curve goes 128, 256, ... to N (default 4096)",
+     FLAG_U32, FLAG_FIELD(args, curves.max_context),
+     .min = CURVES_FIRST_CONTEXT, .max = LIMIT_CONTEXT},
+    {"--max-batch", "N", "the batch curve goes 1, 2, 4, ... to N requests (default 64)",
+     FLAG_U32, FLAG_FIELD(args, curves.max_batch), .min = 1, .max = LIMIT_BENCH_IN_ENGINE},
+    {"--prompt-tokens", "N", "of a request in the batch and rate curves (default 128)",
+     FLAG_U32, FLAG_FIELD(args, curves.prompt_tokens), .min = 1, .max = LIMIT_CONTEXT},
+    {"--max-new-tokens", "N", "of a request but in the prompt curve, which has 4 (default 32)",
+     FLAG_U32, FLAG_FIELD(args, curves.max_new_tokens), .min = 2, .max = LIMIT_CONTEXT},
+    {"--samples", "N", "requests of a point of the prompt and context curves (default 5)",
+     FLAG_U32, FLAG_FIELD(args, curves.samples), .min = 1, .max = LIMIT_BENCH_REQUESTS},
+    {"--num-requests", "N", "requests of a point of the rate curve (default 64)",
+     FLAG_U32, FLAG_FIELD(args, curves.num_requests), .min = 1, .max = LIMIT_BENCH_IN_ENGINE},
+    {"--start-rate", "R", "requests per second to begin with\n"
+                          "(default: half of what one request at a time makes)",
+     FLAG_F32, FLAG_FIELD(args, start_rate), .min = 1e-3, .max = 1e6},
+    {"--max-rate", "R", "no doubling past it (default 10000)",
+     FLAG_F32, FLAG_FIELD(args, max_rate), .min = 1e-3, .max = 1e6},
+    {"--knee-factor", "F", "a rate holds while TTFT p50 is at most so many times that of one\n"
+                           "request at a time (default 2)",
+     FLAG_F32, FLAG_FIELD(args, knee_factor), .min = 1, .max = 1e3},
+    {"--machine-cost-per-hour", "C", "in any currency: says what a million tokens cost",
+     FLAG_F32, FLAG_FIELD(args, cost_per_hour), .min = 0, .max = 1e9},
+};
+// clang-format on
+
+/* --- the run -------------------------------------------------------------------------------- */
+
+struct job {
+    const struct args *args;
+    struct bench_target target;
+    const atomic_bool *stop;
+    uint32_t n_runs; /* so far: each point has prompts of its own */
+};
+
+static enum status measure(void *arg, const struct workload_options *w, struct measurement *out,
+                           struct err *err)
+{
+    struct job *job = arg;
+    const struct measure_options options = {
+        .first_run = job->n_runs,
+        .warmup_runs = job->args->common.warmup_runs,
+        .repeat_runs = job->args->common.repeat_runs,
+        .tokenizer = job->target.tokenizer,
+        .stop = job->stop,
+        .progress = bench_common_progress,
+    };
+    job->n_runs += options.warmup_runs + options.repeat_runs;
+    enum status status = measure_run(job->target.target, w, &options, out, err);
+    bench_common_progress_clear();
+    return status;
+}
+
+static enum status print_tables(const struct job *job, struct curves *c,
+                                const struct curves_options *o, struct err *err)
+{
+    struct buf table = {0};
+    const struct target *t = job->target.target;
+    buf_printf(&table, "%s; %s; repeats: %u\n", t->model, t->engine, job->args->common.repeat_runs);
+    bool complete = curves_table(&table, c, o);
+    fputs(buf_str(&table), bench_common_table(&job->args->common));
+    buf_fini(&table);
+    return complete ? STATUS_OK : err_set(err, STATUS_NO_MEMORY, "no memory for the tables");
+}
+
+static enum status write_result(struct job *job, struct curves *c, const struct curves_options *o,
+                                struct err *err)
+{
+    struct result result;
+    result_init(&result, "curves", job->args->common.note, curves_workload_json(o),
+                job->target.environment);
+    job->target.environment = NULL;
+    curves_result(c, o, &result);
+    enum status status = bench_common_write(&job->args->common, &result, err);
+    result_fini(&result);
+    return status;
+}
+
+/* The tables and the file come also when points failed: then STATUS_UNAVAILABLE. */
+static enum status run_curves(struct job *job, struct curves_options *o, struct err *err)
+{
+    const struct curves_source source = {.measure = measure, .arg = job};
+    const struct engine *engine = target_engine(job->target.target);
+    struct curves c = {0};
+    struct engine_info info;
+    if (engine) {
+        engine_info(engine, &info);
+        o->n_ctx = info.n_ctx;
+    }
+    enum status status = curves_run(o, &source, &c, err);
+    if (status == STATUS_OK)
+        status = print_tables(job, &c, o, err);
+    if (status == STATUS_OK)
+        status = write_result(job, &c, o, err);
+    if (status == STATUS_OK && curves_failed(&c, err))
+        status = err->code;
+    curves_fini(&c);
+    return status;
+}
+
+static enum status run(struct args *args, const atomic_bool *stop, struct err *err)
+{
+    struct job job = {.args = args, .stop = stop};
+    struct curves_options o = args->curves;
+    o.seed = args->common.seed;
+    o.start_rate = (double)args->start_rate;
+    o.max_rate = (double)args->max_rate;
+    o.knee_factor = (double)args->knee_factor;
+    o.cost_per_hour = (double)args->cost_per_hour;
+    enum status status = curves_check(&o, err);
+    if (status == STATUS_OK)
+        status = bench_common_check(&args->common, err);
+    if (status != STATUS_OK)
+        return status;
+    status = bench_common_open(&job.target, &args->target, curves_at_once(&o), err);
+    if (status == STATUS_OK)
+        status = run_curves(&job, &o, err);
+    bench_common_close(&job.target);
+    return status;
+}
+
+int bench_curves_main(int argc, char **argv)
+{
+    struct args args = {
+        .common = bench_common_default,
+        .target = bench_common_target,
+        .curves = curves_default,
+        .max_rate = (float)curves_default.max_rate,
+        .knee_factor = (float)curves_default.knee_factor,
+    };
+    struct flag_set set = {
+        .command = COMMAND,
+        .usage = "--model PATH [flags]",
+        .about = "Measures how TTFT and throughput change with prompt length, requests at once,\n"
+                 "context length and request rate, of an engine in this process or with --url of\n"
+                 "any server that speaks the OpenAI API.",
+        .groups = {FLAG_GROUP(own_flags, &args), bench_common_flags(&args.common),
+                   bench_common_target_flags(&args.target),
+                   options_engine_flags(&args.target.options),
+                   options_model_flags(&args.target.options)},
+    };
+    struct err err = {0};
+    int exit_code;
+    if (!flags_read(&set, argc, argv, &exit_code))
+        return exit_code;
+    const atomic_bool *stop = bench_common_catch_interrupt();
+    enum status status = run(&args, stop, &err);
+    exit_code = status == STATUS_OK ? EXIT_SUCCESS : flags_fail(COMMAND, &err);
+    return atomic_load(stop) ? EXIT_INTERRUPTED : exit_code;
+}
