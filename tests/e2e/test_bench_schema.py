@@ -17,6 +17,10 @@ FIVE = ["mean", "p50", "p90", "p95", "p99"]
 # One or more commands a kind, which together write each of its fields. Nothing here is about speed.
 COMMANDS = {
     "model": [["model", "-p", 8, "-n", 2, "--repeat-runs", 2]],
+    "streaming": [["streaming", "--num-requests", 4, "--max-new-tokens", 40, "--background", 1,
+                   "--no-stop-on-eos", "--goodput", "ttft:10000,tpot:10000"],
+                  ["streaming", "--num-requests", 2, "--max-new-tokens", 2]],
+    "blocking": [["streaming", "--compare-blocking", "--num-requests", 4, "--max-new-tokens", 4]],
     "scheduler online": [["scheduler", "--mode", "online", "--num-requests", 4, "--prompt-tokens",
                           8, "--max-new-tokens", 4, "--request-rate", 1000]],
     "scheduler offline": [["scheduler", "--mode", "offline", "--num-requests", 4,
@@ -98,7 +102,7 @@ def find(names, name: str) -> str | None:
     """`name`, or the documented pattern that it fits: ID and NAME stand for any."""
     if name in names:
         return name
-    for pattern in names:
+    for pattern in sorted(names, key=len, reverse=True):  # the one that says most
         if re.fullmatch(re.sub("NAME|ID", ".+", re.escape(pattern)), name):
             return pattern
     return None
@@ -219,3 +223,11 @@ def test_old_files_stay_readable(run, path: Path):
     answer = run("bench", "history", path)
     assert answer.returncode == 0, answer.stderr
     assert result["date"] in answer.stdout and result["kind"] in answer.stdout
+
+
+@pytest.mark.parametrize("path", OLD_FILES, ids=lambda path: path.stem)
+def test_old_files_make_a_report(run, tmp_path: Path, path: Path):
+    page = tmp_path / "page.html"
+    answer = run("bench", "report", path, "--html", page)
+    assert answer.returncode == 0, answer.stderr
+    assert json.loads(path.read_text())["environment"]["model"] in page.read_text()
