@@ -16,7 +16,7 @@ struct environment {
     uint32_t cpu_levels;    /* as masked */
     enum activations activations;
     enum kv_type kv_type;
-    bool has_engine_options; /* false (a server's): activations and kv_type are null */
+    bool has_engine_options; /* false (a server's): cpu_levels, activations and kv_type are null */
 };
 
 /* New; cpu, levels, threads, kernel, compiler, version, commit, engine, model, model_sha256, ...

@@ -234,8 +234,9 @@ void modes_table(struct buf *out, enum modes mode, struct measurement *m,
         offline_table(out, m);
     buf_putc(out, '\n');
     if (s->completed < s->n)
-        buf_printf(out, "%u of %u requests were not answered; %s\n", s->n - s->completed, s->n,
-                   mode == MODES_ONLINE ? "the figures are of the others"
-                                        : "a run that lacks one is left out");
+        buf_printf(out, "%u of %u requests were not answered%s\n", s->n - s->completed, s->n,
+                   s->completed == 0       ? ""
+                   : mode == MODES_OFFLINE ? "; a run that lacks one is left out"
+                                           : "; the figures are of the others");
     table_generator(out, m->runs, m->n_runs);
 }

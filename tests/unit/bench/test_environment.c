@@ -100,8 +100,8 @@ static void a_server_elsewhere(void **state)
     assert_string_equal(text_of(root, "target"), "http://127.0.0.1:8080");
     assert_string_equal(text_of(root, "model"), "\xef\xbf\xbd name");
     assert_non_null(strstr(text_of(root, "machine"), "client"));
-    static const char *const unknown[] = {"engine", "threads", "activations", "kv_type",
-                                          "model_sha256"};
+    static const char *const unknown[] = {"engine",      "threads", "levels",
+                                          "activations", "kv_type", "model_sha256"};
     for (size_t i = 0; i < sizeof unknown / sizeof unknown[0]; i++)
         assert_true(json_is_null(json_object_get(root, unknown[i])));
     json_decref(root);
