@@ -211,11 +211,13 @@ static json_t *chunks_json(const struct record *r, int64_t start_us)
 
 static json_t *request_json(const struct record *r, int64_t start_us)
 {
-    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:s, s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o}",
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:o, "
+                     "s:o}",
                      "due_ms", at_ms(r->due_us, start_us), "sent_ms", at_ms(r->sent_us, start_us),
                      "accepted_ms", at_ms(r->accepted_us, start_us), "first_ms",
                      at_ms(r->first_us, start_us), "end_ms", at_ms(r->end_us, start_us), "state",
                      state_name(r->state), "error", r->error[0] ? text_json(r->error) : json_null(),
+                     "http_status", r->http_status ? json_integer(r->http_status) : json_null(),
                      "prompt_tokens", (json_int_t)r->prompt_tokens, "completion_tokens",
                      (json_int_t)r->completion_tokens, "cached_tokens",
                      (json_int_t)r->cached_tokens, "finish",
@@ -265,8 +267,10 @@ static json_t *distributions_json(struct summary *s)
 
 static json_t *run_json(struct load_result *run, struct summary *s)
 {
-    return json_pack("{s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:o, s:o, s:o, s:o}",
-                     "duration_s", result_number(s->duration_s), "submit_wall_ms",
+    return json_pack("{s:I, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:o, s:o, s:o, "
+                     "s:o}",
+                     "start_us", (json_int_t)run->start_us, "duration_s",
+                     result_number(s->duration_s), "submit_wall_ms",
                      result_number(s->submit_wall_ms), "n", (json_int_t)s->n, "completed",
                      (json_int_t)s->completed, "failed", (json_int_t)s->failed, "cancelled",
                      (json_int_t)s->cancelled, "without_content", (json_int_t)s->without_content,

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from fake_openai import fake_server
+from fake_openai import Answer, FakeOpenAI
 
 SMALL = ["--num-requests", 8, "--max-new-tokens", 6, "--no-stop-on-eos", "--warmup-runs", 0]
 BLOCKING = ["bench", "streaming", "--compare-blocking", *SMALL]
@@ -50,9 +50,9 @@ def test_on_servers_of_its_own(run, tiny, tmp_path):
 
 def test_on_a_server_that_is_there(run, tmp_path):
     path = tmp_path / "b.json"
-    with fake_server() as fake:
+    with FakeOpenAI(lambda *_: Answer(gap=0.01)) as fake:
         done = run(*BLOCKING, "--url", fake.url, "--unique-prompts", "--output", path)
-        asked = [(entry["body"].get("stream", False), entry["prompt"]) for entry in fake.log]
+    asked = [(one.body["stream"], one.body["prompt"]) for one in fake.seen]
     assert done.returncode == 0, done.stderr
     assert [stream for stream, _ in asked] == [False] * 8 + [True] * 8
     assert len({prompt for _, prompt in asked}) == 16  # none finds another's in a cache
@@ -70,8 +70,8 @@ def test_a_server_that_cannot_start_says_why(run, tiny):
 
 def test_failures_are_told_and_kept(run, tmp_path):
     path = tmp_path / "b.json"
-    with fake_server() as fake:
-        done = run(*BLOCKING, "--url", fake.url, "--prompt", "refuse", "--output", path)
+    with FakeOpenAI(lambda *_: Answer(status=503, message="full")) as fake:
+        done = run(*BLOCKING, "--url", fake.url, "--output", path)
     assert done.returncode == 1
     assert "8 of 8 requests failed" in done.stderr
     assert row(done.stdout, "completed of requests") == ["0/8", "n/a", "0/8"]

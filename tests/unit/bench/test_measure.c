@@ -335,6 +335,7 @@ static void runs_hold_every_request(void **state)
     const json_t *run = json_array_get(runs, 0);
     expect(run, "completed", 3);
     expect(run, "failed", 1);
+    assert_true(number(run, "start_us") > 0);
     expect(run, "completion_tokens", 3 * TOKENS);
     expect(json_object_get(json_object_get(run, "distributions"), "ttft"), "p50", 2);
     assert_non_null(json_object_get(json_object_get(run, "generator"), "lag_ms"));
@@ -345,6 +346,7 @@ static void runs_hold_every_request(void **state)
     assert_string_equal(json_string_value(json_object_get(bad, "error")), "it said no");
     assert_true(json_is_null(json_object_get(bad, "first_ms")));
     assert_true(json_is_null(json_object_get(bad, "ttft")));
+    assert_true(json_is_null(json_object_get(bad, "http_status"))); /* in-process */
     assert_true(json_is_null(json_object_get(good, "error")));
     assert_string_equal(json_string_value(json_object_get(good, "finish")), "st\xef\xbf\xbd");
     expect(json_object_get(good, "ttft"), "queue_ms", 0.4);
