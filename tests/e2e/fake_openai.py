@@ -2,7 +2,7 @@
 
     with FakeOpenAI(lambda index, body: Answer(texts=["a", "b"], gap=0.01)) as fake:
         ...                     # talk to fake.url
-    fake.seen[0].frames[0].at_ns  # before the bytes that ended this frame left
+    fake.seen[0].frames[0].at_ns  # just before this frame was whole
 
 Stamps are time.monotonic_ns(), the clock of every stamp of firstlight on the same machine: what a
 client sees comes later than the stamp of what it sees, and what the server reads comes later than
@@ -51,7 +51,7 @@ class Answer:
 @dataclasses.dataclass
 class Frame:
     kind: str  # "content" and others
-    at_ns: int = 0  # before the write that ended it
+    at_ns: int = 0  # before the write that made it whole
 
 
 @dataclasses.dataclass
@@ -80,21 +80,25 @@ def dump(value: object) -> str:
 class Writer:
     """Chunked transfer coding, cut into writes as the answer says."""
 
-    def __init__(self, sock: socket.socket, seen: Seen, split: int):
-        self.sock, self.seen, self.split = sock, seen, split
+    def __init__(self, sock: socket.socket, seen: Seen, answer: Answer):
+        self.sock, self.seen = sock, seen
+        self.split, self.newline = answer.split, answer.newline
 
-    def send(self, data: bytes, frame: Frame | None = None) -> None:
+    def send(self, data: bytes, frame: Frame | None = None, last: int = 0) -> None:
+        """Byte `last` ends the frame: the stamp is taken before the write that has it."""
         size = self.split or len(data)
         for at in range(0, len(data), size):
-            if frame and at + size >= len(data):
+            if frame and at <= last < at + size:
                 frame.at_ns = time.monotonic_ns()
+                self.seen.frames.append(frame)
             self.sock.sendall(data[at:at + size])
-        if frame:
-            self.seen.frames.append(frame)
 
     def frame(self, kind: str, text: str) -> None:
         data = text.encode()
-        self.send(f"{len(data):x}\r\n".encode() + data + b"\r\n", Frame(kind))
+        head = f"{len(data):x}\r\n".encode()
+        # the first byte of the empty line, which a reader need not see whole
+        last = len(head) + len(data) - len(self.newline)
+        self.send(head + data + b"\r\n", Frame(kind), last)
 
 
 def usage_of(answer: Answer, seen: Seen) -> dict:
@@ -265,7 +269,7 @@ class FakeOpenAI:
             value |= {"usage": usage_of(a, seen)} if a.usage else {}
             self.whole(sock, 200, value | measurements(a, seen), seen)
         else:
-            writer = Writer(sock, seen, a.split)
+            writer = Writer(sock, seen, a)
             writer.send(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
                         b"Transfer-Encoding: chunked\r\n\r\n")
             try:

@@ -17,7 +17,7 @@ import pytest
 from fake_openai import PROMPT_TOKENS, Answer, FakeOpenAI
 
 TTFT = {"receive_ms": 0.125, "tokenize_ms": 0.25, "submit_ms": 0.5, "queue_ms": 1.0,
-        "cache_ms": 0.0625, "prefill_ms": 2.0, "first_write_ms": 0.0625, "total_ms": 4.0}
+        "cache_ms": 0.05, "prefill_ms": 2.0, "first_write_ms": 0.075, "total_ms": 4.0}
 
 
 def bench(run, tmp_path, url, *flags, **kwargs):
@@ -144,9 +144,9 @@ def test_each_figure_of_a_stream(run, tmp_path):
         assert r["ttft"] == TTFT
         assert r["server_ttft_ms"] == 4 and r["server_queue_ms"] == 1
     assert result["metrics"]["queue_p50"]["median"] == 1
-    assert result["metrics"]["prefill_p50"]["median"] == 2.0625  # admitted to first token
+    assert result["metrics"]["prefill_p50"]["median"] == 2.05  # admitted to first token
     assert row(table, "queue wait") == ["1.00"] * 3
-    assert row(table, "prefill->first token") == ["2.06"] * 3
+    assert row(table, "prefill->first token") == ["2.05"] * 3
     assert row(table, "requests") == ["8:", "8", "completed,", "0", "failed"]
 
 
