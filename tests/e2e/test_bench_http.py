@@ -123,9 +123,9 @@ def assert_table(result: dict, table: str) -> None:
 def test_each_figure_of_a_stream(run, tmp_path):
     """One after another: what the client did between two requests is bounded from both sides."""
     def script(index: int, _body: dict) -> Answer:
-        return Answer(texts=["a", "\u00e9\U0001f600", " c"] + [" d"] * (index % 4), comment="hold on",
-                      gap=0.002 * index, delay=0.001 * index, completion_tokens=7 + index,
-                      cached=2, ttft=TTFT)
+        texts = ["a", "\u00e9\U0001f600", " c"] + [" d"] * (index % 4)
+        return Answer(texts=texts, comment="hold on", gap=0.002 * index, delay=0.001 * index,
+                      completion_tokens=7 + index, cached=2, ttft=TTFT)
 
     seen, result, table = measured(run, tmp_path, script, "--num-requests", 8, "--max-concurrency",
                                    1, "--endpoint", "chat")
