@@ -85,7 +85,7 @@ static void set_machine(json_t *root, const struct environment *e)
     struct utsname os;
     struct tm tm;
     time_t now = time(NULL);
-    bool here = e->target && strcmp(e->target, "in-process") == 0;
+    bool here = e->target && !strstr(e->target, "://");
     if (gmtime_r(&now, &tm))
         strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", &tm);
     uname(&os);

@@ -8,7 +8,7 @@
 #include <jansson.h>
 
 struct environment {
-    const char *target;     /* "in-process" or the URL */
+    const char *target;     /* "in-process", "own server" (a child process) or the URL */
     const char *engine;     /* NULL: unknown */
     const char *model;      /* name */
     const char *model_path; /* NULL: unknown; else its sha256 is taken */

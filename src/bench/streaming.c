@@ -12,13 +12,20 @@ struct cell {
     char text[32];
 };
 
+/* Three digits that say something. */
+static int decimals(double x)
+{
+    double size = fabs(x);
+    return size >= 10 ? 1 : size >= 0.1 || size == 0 ? 2 : 3;
+}
+
 static struct cell cell(double x)
 {
     struct cell c;
     if (isnan(x))
         snprintf(c.text, sizeof c.text, "n/a");
     else
-        snprintf(c.text, sizeof c.text, "%.*f", fabs(x) < 0.1 ? 3 : fabs(x) < 10 ? 2 : 1, x);
+        snprintf(c.text, sizeof c.text, "%.*f", decimals(x), x);
     return c;
 }
 
@@ -166,7 +173,7 @@ static bool generator(struct buf *out, const struct measurement *m)
             why = g->why;
     }
     label(out, "generator");
-    buf_printf(out, "sent %s ms late (p99), looked every %s ms (p99), %.0f %% of a processor\n",
+    buf_printf(out, "sent %s ms late, stamps %s ms late at most (p99), %.0f %% of a processor\n",
                cell(series_percentile(&lag, 99)).text, cell(series_percentile(&turn, 99)).text,
                100 * share);
     if (why) {

@@ -103,9 +103,12 @@ static enum status measure_own(struct job *job, enum blocking_mode mode, struct 
 static enum status describe_own(struct job *job, struct err *err)
 {
     const struct options *o = &job->b->target->options;
+    const struct engine_kind *kind = engine_kind_find(o->engine, err);
+    if (!kind)
+        return err->code;
     const struct environment e = {
         .target = "own server",
-        .engine = o->engine,
+        .engine = kind->name,
         .model = job->loader.name,
         .model_path = o->model,
         .threads = o->n_threads,
@@ -170,7 +173,7 @@ static void head(struct buf *out, const struct job *job)
         buf_printf(out, "server     %s\n", b->target->url);
     else
         buf_printf(out, "servers    one for each column: %s, cpu-sync, %s; %s, %u threads\n",
-                   b->target->options.engine, b->target->options.engine,
+                   text_of(job->environment, "engine"), text_of(job->environment, "engine"),
                    text_of(job->environment, "cpu"), b->target->options.n_threads);
     buf_printf(out, "requests   %u, %u tokens at most, %u repeats\n\n", b->workload->num_requests,
                b->workload->max_new_tokens, b->common->repeat_runs);

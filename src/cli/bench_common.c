@@ -64,8 +64,10 @@ enum status bench_common_check(const struct bench_common *c, struct err *err)
     if (!f)
         return cannot_write(c->output, err);
     fclose(f);
-    if (!was_there)
-        unlink(c->output);
+    char *made = was_there ? NULL : realpath(c->output, NULL); /* not a link to it */
+    if (made)
+        unlink(made);
+    free(made);
     return STATUS_OK;
 }
 

@@ -32,6 +32,9 @@ def test_on_servers_of_its_own(run, tiny, tmp_path):
     assert row(done.stdout, "completed of requests") == ["16/16"] * 3
     out = json.loads(path.read_text())
     assert out["kind"] == "blocking"
+    assert out["environment"]["target"] == "own server"
+    assert out["environment"]["engine"] == "cpu"
+    assert out["environment"]["machine"] == "measured"  # it is this one
     runs = {}
     for each in out["runs"]:
         runs.setdefault(each["mode"], []).append(each)

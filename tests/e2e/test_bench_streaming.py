@@ -131,6 +131,15 @@ def test_more_requests_than_slots_and_background(result):
     assert out["runs"][0]["background"]["failed"] == 0
 
 
+def test_a_batch_of_one_serves_one_after_the_other(result):
+    out = result("--max-batch-size", 1, "--prefill-max-tokens", 4, "--no-stop-on-eos")
+    requests = out["runs"][0]["requests"]
+    for before, after in zip(requests, requests[1:]):
+        assert after["first_ms"] >= before["end_ms"]
+    assert out["batch"]["max_batch_size"] == 1
+    assert out["batch"]["prefill_max_tokens"] == 4
+
+
 def test_through_the_sync_engine(bench):
     done = bench("--engine", "cpu-sync")
     assert done.returncode == 0, done.stderr
@@ -215,6 +224,16 @@ def test_a_failed_start_keeps_the_old_result(bench, tmp_path):
     assert path.read_text() == "kept"
     fails(bench("--output", tmp_path / "new.json", model=tmp_path / "none.gguf"))
     assert os.listdir(tmp_path) == ["old.json"]
+
+
+def test_output_through_a_link(bench, tmp_path):
+    """What the link leads to is written; nothing temporary stays."""
+    (tmp_path / "link.json").symlink_to(tmp_path / "real.json")
+    assert bench("--output", tmp_path / "link.json").returncode == 0
+    assert json.loads((tmp_path / "real.json").read_text())["completed"] == 12
+    assert bench("--output", tmp_path / "real.json").returncode == 0
+    assert (tmp_path / "link.json").is_symlink()
+    assert sorted(os.listdir(tmp_path)) == ["link.json", "real.json"]
 
 
 def test_output_to_a_device(bench):

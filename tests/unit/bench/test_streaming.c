@@ -82,7 +82,7 @@ static void every_figure_is_the_records(void **state)
     expect_words(t, "throughput", "27.0 tokens/s, 3.00 requests/s");
     expect_words(t, "goodput", "n/a (no --goodput)");
     expect_words(t, "generator",
-                 "sent 0.50 ms late (p99), looked every 0.25 ms (p99), 3 % of a processor");
+                 "sent 0.50 ms late, stamps 0.25 ms late at most (p99), 3 % of a processor");
     expect_words(t, "client minus server TTFT", "0.50 0.50 0.50");
     assert_null(strstr(t, "background"));
     assert_null(strstr(t, "BOTTLENECK"));

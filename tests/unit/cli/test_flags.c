@@ -9,6 +9,7 @@ struct args {
     uint32_t threads;
     uint64_t seed;
     float top_p;
+    double rate;
     size_t memory;
     const char *name;
     int type;
@@ -22,6 +23,7 @@ static const struct flag flags[] = {
     {"--threads", "N", "threads", FLAG_U32, FLAG_FIELD(args, threads), .min = 1, .max = 256},
     {"--seed", "N", "seed", FLAG_U64, FLAG_FIELD(args, seed), .min = 0, .max = 0x1p64},
     {"--top-p", "P", "share", FLAG_F32, FLAG_FIELD(args, top_p), .min = 0, .max = 1},
+    {"--rate", "R", "a second", FLAG_F64, FLAG_FIELD(args, rate), .min = 0, .max = 1e6},
     {"--memory", "SIZE", "bytes", FLAG_SIZE, FLAG_FIELD(args, memory)},
     {"--name", "NAME", "a name", FLAG_TEXT, FLAG_FIELD(args, name)},
     {"--type", "T", "a type", FLAG_CHOICE, FLAG_FIELD(args, type), .choices = types},
@@ -66,11 +68,13 @@ static void takes_values_of_every_kind(void **state)
     (void)state;
     struct outcome o;
     assert_int_equal(PARSE(&o, "--threads", "8", "--seed=18446744073709551615", "--top-p", "0.5",
-                           "--memory", "2M", "--name=a=b", "--type", "f16", "--json"),
+                           "--rate", "0.1", "--memory", "2M", "--name=a=b", "--type", "f16",
+                           "--json"),
                      STATUS_OK);
     assert_int_equal(o.args.threads, 8);
     assert_true(o.args.seed == UINT64_MAX);
     assert_true(o.args.top_p == 0.5f);
+    assert_true(o.args.rate == 0.1); /* as a double has it */
     assert_int_equal(o.args.memory, 2 << 20);
     assert_string_equal(o.args.name, "a=b");
     assert_int_equal(o.args.type, 1);
@@ -123,6 +127,8 @@ static void errors_name_the_flag(void **state)
         {{"--top-p", "1.01"}, "--top-p", "between 0 and 1"},
         {{"--top-p", "0.5x"}, "--top-p", "a number"},
         {{"--memory", "12Q"}, "--memory", "a size"},
+        {{"--rate", "1e7"}, "--rate", "between 0 and 1000000"},
+        {{"--rate", "nan"}, "--rate", "a number"},
         {{"--type", "f8"}, "--type", "one of f32, f16"},
         {{"--json=1"}, "--json", "no value"},
         {{"--thread", "1"}, "--thread", "did you mean --threads?"},
