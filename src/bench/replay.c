@@ -79,9 +79,10 @@ static enum status make_text(struct maker *m, struct buf *text, const struct rep
     }
     if (done < q->input_tokens && add_tokens(m, text, m->own_seed, index, done, q->input_tokens))
         return m->err->code;
-    enum status st = m->tokenizer ? count(m, text) : STATUS_OK;
-    if (m->tokenizer && !st)
-        m->inexact += m->ids.count != q->input_tokens;
+    if (m->words_are_tokens)
+        return STATUS_OK;
+    enum status st = count(m, text);
+    m->inexact += !st && m->ids.count != q->input_tokens;
     return st;
 }
 

@@ -4,6 +4,7 @@
 #include "cli/bench_curves.h"
 #include "cli/bench_history.h"
 #include "cli/bench_model.h"
+#include "cli/bench_replay.h"
 #include "cli/bench_report.h"
 #include "cli/bench_scheduler.h"
 #include "cli/bench_streaming.h"
@@ -16,6 +17,7 @@ static const struct command benches[] = {
     {"model", bench_model_main, "tokens per second of the model alone"},
     {"scheduler", bench_scheduler_main, "the engine without HTTP, online and offline"},
     {"token-speed", bench_token_speed_main, "tokens per second and TTFT of the standard prompts"},
+    {"replay", bench_replay_main, "a recorded trace, played again"},
     {"compare", bench_compare_main, "two results, metric by metric; requirements"},
     {"history", bench_history_main, "the record table of results"},
     {"report", bench_report_main, "results as an HTML page and SVG charts"},

@@ -5,6 +5,7 @@
 #include "base/buf.h"
 #include "base/limits.h"
 #include "base/mem.h"
+#include "bench/random.h"
 #include "bench/replay.h"
 #include "serve/trace.h"
 
@@ -182,6 +183,57 @@ static void no_file(void **state)
     replay_fini(&r);
     assert_int_equal(replay_read(&r, "/tmp", &defaults, &err), STATUS_IO);
     replay_fini(&r);
+}
+
+static void check_read(const struct replay *r)
+{
+    struct replay_options o = defaults;
+    struct workload w;
+    struct err err;
+    uint32_t inexact;
+    for (uint32_t i = 0; i < r->n; i++) {
+        const struct replay_request *q = &r->requests[i];
+        assert_true(i == 0 || q->at_ms >= q[-1].at_ms);
+        assert_in_range(q->input_tokens, 1, LIMIT_CONTEXT);
+        assert_in_range(q->output_tokens, 1, LIMIT_CONTEXT);
+        assert_true(q->first_hash + q->n_hashes <= r->n_hash_ids);
+    }
+    if (r->input_tokens > 2000)
+        return;
+    assert_int_equal(replay_make(&w, r, &o, NULL, 0, &inexact, &err), STATUS_OK);
+    workload_fini(&w);
+}
+
+/* Bytes of a good trace changed at random, a few at a time. */
+static void any_bytes_may_come(void **state)
+{
+    static const char good[] =
+        HEADER GOOD REQUEST("2", "96", "3", "[1, 2, 3]") GOOD "{\"dropped\": 3}\n";
+    static const char bytes[] = "0123456789-.e,:[]{}\" \n\\truefalsn\xff\x00\x7f";
+    struct random random;
+    unsigned n_read = 0, n_refused = 0;
+    (void)state;
+    random_init(&random, 1, 1);
+    for (int i = 0; i < 2000; i++) {
+        char text[sizeof good];
+        struct replay r;
+        struct err err = {0};
+        memcpy(text, good, sizeof good);
+        for (uint32_t n = 1 + random_below(&random, 4); n > 0; n--)
+            text[random_below(&random, sizeof good - 1)] =
+                bytes[random_below(&random, sizeof bytes - 1)];
+        write_bytes(text, random_below(&random, 4) ? sizeof good - 1
+                                                   : random_below(&random, sizeof good));
+        enum status st = replay_read(&r, path, &defaults, &err);
+        if (st == STATUS_OK)
+            check_read(&r);
+        else if (st != STATUS_INVALID || !strstr(err.text, path))
+            fail_msg("%s", err.text);
+        n_read += st == STATUS_OK;
+        n_refused += st != STATUS_OK;
+        replay_fini(&r);
+    }
+    assert_true(n_read > 50 && n_refused > 50);
 }
 
 /* LIMIT_REPLAY_LINE */
@@ -438,6 +490,7 @@ int main(void)
         cmocka_unit_test(the_hash_is_of_the_file),
         cmocka_unit_test(bad_lines_are_named),
         cmocka_unit_test(no_file),
+        cmocka_unit_test(any_bytes_may_come),
         cmocka_unit_test(a_line_without_end),
         cmocka_unit_test(too_many_tokens),
         cmocka_unit_test(too_many_requests),

@@ -1,0 +1,211 @@
+#include "cli/bench_replay.h"
+
+#include "base/limits.h"
+#include "bench/replay.h"
+#include "bench/streaming.h"
+#include "cli/bench_common.h"
+
+#include <stdlib.h>
+
+#define COMMAND          "bench replay"
+#define EXIT_INTERRUPTED 130     /* what a shell reports for SIGINT */
+#define LABEL            "%-26s" /* as in the table below it */
+#define MIN_SPEED        1e-3
+#define MAX_SPEED        1e6
+
+struct args {
+    struct bench_common common;
+    struct bench_target_options target;
+    struct replay_options replay;
+    uint32_t max_concurrency;
+    struct goodput goodput;
+    const char *path;
+};
+
+static enum status parse_goodput(void *field, const char *text, struct err *err)
+{
+    if (summary_parse_goodput(text, field, err) != STATUS_OK)
+        return err_context(err, "--goodput");
+    return STATUS_OK;
+}
+
+// clang-format off
+static const struct flag own_flags[] = {
+    {"--speed", "FACTOR", "2: in half the time (default 1: as it was)",
+     FLAG_F64, FLAG_FIELD(args, replay.speed), .min = MIN_SPEED, .max = MAX_SPEED},
+    {"--num-requests", "N", "only the first N (default: all)",
+     FLAG_U32, FLAG_FIELD(args, replay.num_requests), .max = LIMIT_BENCH_REQUESTS},
+    {"--max-length", "N", "leave out what has more tokens, prompt and answer together",
+     FLAG_U32, FLAG_FIELD(args, replay.max_length), .max = 2 * LIMIT_CONTEXT},
+    {"--max-concurrency", "N", "requests in flight at most; others wait (default: no bound)",
+     FLAG_U32, FLAG_FIELD(args, max_concurrency), .max = LIMIT_BENCH_REQUESTS},
+    {"--goodput", "LIST", "objectives in ms, such as ttft:500,tpot:50,e2el:5000",
+     FLAG_CUSTOM, FLAG_FIELD(args, goodput), .parse = parse_goodput},
+};
+// clang-format on
+
+/* What goes into a run: its items are made when its turn comes. */
+struct job {
+    const struct args *args;
+    const atomic_bool *stop;
+    struct replay replay;
+    struct bench_target target;
+    struct measurement m;
+    uint32_t inexact; /* prompts of the last run */
+};
+
+static enum status make_items(void *arg, uint32_t run, struct workload *out, struct err *err)
+{
+    struct job *job = arg;
+    return replay_make(out, &job->replay, &job->args->replay, job->target.tokenizer, run,
+                       &job->inexact, err);
+}
+
+static const struct goodput *goodput_of(const struct args *args)
+{
+    const struct goodput *g = &args->goodput;
+    return g->ttft_ms > 0 || g->tpot_ms > 0 || g->e2el_ms > 0 ? g : NULL;
+}
+
+static uint32_t at_once(const struct job *job)
+{
+    uint32_t n = job->replay.n, most = job->args->max_concurrency;
+    return most > 0 && most < n ? most : n;
+}
+
+static enum status measure(struct job *job, struct err *err)
+{
+    const struct args *args = job->args;
+    const struct measure_options options = {
+        .warmup_runs = args->common.warmup_runs,
+        .repeat_runs = args->common.repeat_runs,
+        .tokenizer = job->target.tokenizer,
+        .goodput = goodput_of(args),
+        .stop = job->stop,
+        .progress = bench_common_progress,
+    };
+    enum status st = measure_made(job->target.target, make_items, job, args->max_concurrency,
+                                  &options, &job->m, err);
+    bench_common_progress_clear();
+    return st;
+}
+
+/* What the table does not know of: which trace it was and what of it was not played. */
+static void put_trace(struct buf *out, const struct job *job)
+{
+    const struct replay *r = &job->replay;
+    double seconds = (r->requests[r->n - 1].at_ms - r->requests[0].at_ms) / 1e3;
+    buf_printf(out, LABEL "%s (sha256 %.12s)\n", "trace", job->args->path, r->sha256);
+    buf_printf(out, LABEL "%u requests in %.3f s, at %g times the speed\n", "played", r->n, seconds,
+               job->args->replay.speed);
+    if (r->empty > 0)
+        buf_printf(out, LABEL "%u without a prompt or an output\n", "left out", r->empty);
+    if (r->too_long > 0)
+        buf_printf(out, LABEL "%u of more than %u tokens\n", "left out", r->too_long,
+                   job->args->replay.max_length);
+    if (r->dropped > 0)
+        buf_printf(out, LABEL "%llu that the trace's recorder dropped\n", "missing",
+                   (unsigned long long)r->dropped);
+    if (!job->target.tokenizer)
+        buf_printf(out, LABEL "a word is taken for a token; --tokenizer makes them exact\n",
+                   "prompt lengths");
+    if (job->inexact > 0)
+        buf_printf(out, LABEL "%u are not exactly those recorded\n", "prompt lengths",
+                   job->inexact);
+}
+
+static enum status print_table(struct job *job, struct err *err)
+{
+    const struct args *args = job->args;
+    const struct options *o = &args->target.options;
+    const struct engine_kind *kind = args->target.url ? NULL : engine_kind_find(o->engine, NULL);
+    const struct streaming_setup setup = {
+        .model = job->target.target->model,
+        .engine = job->target.target->engine,
+        .in_process = job->target.target->in_process,
+        .sync = kind && kind->mode == ENGINE_SYNC,
+        .max_batch = o->max_batch_seqs > 0 ? o->max_batch_seqs : LIMIT_BATCH_SEQS,
+        .prefill_batch = o->max_step_prompts,
+        .prefill_tokens = o->max_step_prompt_tokens,
+        .repeat_runs = args->common.repeat_runs,
+    };
+    struct buf table = {0};
+    put_trace(&table, job);
+    bool complete = streaming_table(&table, &job->m, &setup, goodput_of(args)) && !table.failed;
+    fputs(buf_str(&table), bench_common_table(&args->common));
+    buf_fini(&table);
+    return complete ? STATUS_OK : err_set(err, STATUS_NO_MEMORY, "no memory for the table");
+}
+
+static enum status write_result(struct job *job, struct err *err)
+{
+    const struct args *args = job->args;
+    struct result result;
+    result_init(&result, "replay", args->common.note,
+                replay_json(&job->replay, &args->replay, args->max_concurrency),
+                job->target.environment);
+    job->target.environment = NULL;
+    measure_result(&job->m, goodput_of(args), &result);
+    enum status st = bench_common_write(&args->common, &result, err);
+    result_fini(&result);
+    return st;
+}
+
+/* The table and the file come also when requests failed: then STATUS_UNAVAILABLE. */
+static enum status run(struct job *job, struct args *args, struct err *err)
+{
+    enum status st = bench_common_check(&args->common, err);
+    if (st == STATUS_OK)
+        st = replay_read(&job->replay, args->path, &args->replay, err);
+    if (st == STATUS_OK)
+        st = bench_common_open(&job->target, &args->target, at_once(job), err);
+    if (st == STATUS_OK)
+        st = measure(job, err);
+    if (st == STATUS_OK)
+        st = print_table(job, err);
+    if (st == STATUS_OK)
+        st = write_result(job, err);
+    if (st == STATUS_OK && measure_failed(&job->m, err))
+        st = err->code;
+    measure_fini(&job->m);
+    bench_common_close(&job->target);
+    replay_fini(&job->replay);
+    return st;
+}
+
+/* A run of a trace takes as long as the trace: there is no other before it unless asked for. */
+int bench_replay_main(int argc, char **argv)
+{
+    struct args args = {
+        .common = bench_common_default,
+        .target = bench_common_target,
+        .replay.speed = 1,
+    };
+    struct flag_set set = {
+        .command = COMMAND,
+        .usage = "FILE [flags]",
+        .about = "Plays a trace (of serve --record, or a Mooncake trace) against an engine in this "
+                 "process,\nor with --url against a server: prompts of the same lengths that share "
+                 "the same blocks,\nat the same moments. No warm-up run unless --warmup-runs asks "
+                 "for one.",
+        .groups = {FLAG_GROUP(own_flags, &args), bench_common_flags(&args.common),
+                   bench_common_target_flags(&args.target),
+                   options_engine_flags(&args.target.options),
+                   options_model_flags(&args.target.options)},
+        .positional = &args.path,
+        .max_positional = 1,
+    };
+    struct err err = {0};
+    int exit_code;
+    args.common.warmup_runs = 0;
+    if (!flags_read(&set, argc, argv, &exit_code))
+        return exit_code;
+    const atomic_bool *stop = bench_common_catch_interrupt();
+    struct job job = {.args = &args, .stop = stop};
+    args.replay.seed = args.common.seed;
+    enum status st =
+        args.path ? run(&job, &args, &err)
+                  : err_set(&err, STATUS_INVALID, "expected a trace: firstlight " COMMAND " FILE");
+    exit_code = st == STATUS_OK ? EXIT_SUCCESS : flags_fail(COMMAND, &err);
+    return atomic_load(stop) ? EXIT_INTERRUPTED : exit_code;
+}
