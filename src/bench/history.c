@@ -13,7 +13,6 @@ static const char *const titles[N_COLUMNS] = {"date",     "engine",   "model", "
                                               "tokens/s", "TTFT p50", "note"};
 
 struct row {
-    size_t index; /* of its result: rows of one date stay in order */
     char cell[N_COLUMNS][160];
 };
 
@@ -36,10 +35,9 @@ static void set_metric(char *cell, const struct result *r, const char *name, con
         set_text(cell, NULL);
 }
 
-static void fill(struct row *row, size_t index, const struct result *r)
+static void fill(struct row *row, const struct result *r)
 {
     const json_t *environment = json_object_get(r->root, "environment");
-    row->index = index;
     set_text(row->cell[DATE], json_object_get(r->root, "date"));
     set_text(row->cell[ENGINE], json_object_get(environment, "engine"));
     set_text(row->cell[MODEL], json_object_get(environment, "model"));
@@ -52,9 +50,15 @@ static void fill(struct row *row, size_t index, const struct result *r)
 /* Dates are ISO 8601 in UTC, whose order is the text's. */
 static int by_date(const void *a, const void *b)
 {
-    const struct row *x = a, *y = b;
-    int order = strcmp(x->cell[DATE], y->cell[DATE]);
-    return order ? order : (x->index > y->index) - (x->index < y->index);
+    const struct history_entry *x = a, *y = b;
+    int order = strcmp(json_string_value(json_object_get(x->result.root, "date")),
+                       json_string_value(json_object_get(y->result.root, "date")));
+    return order ? order : strcmp(x->file, y->file);
+}
+
+void history_sort(struct history_entry *entries, size_t n)
+{
+    qsort(entries, n, sizeof *entries, by_date);
 }
 
 /* Characters of UTF-8, as a terminal counts most of them. */
@@ -77,7 +81,7 @@ static void put_cell(struct buf *out, const char *text, enum column column, int 
         buf_printf(out, "%s%*s  ", text, padding, "");
 }
 
-void history_text(const struct result *results, size_t n, struct buf *out)
+void history_text(const struct history_entry *entries, size_t n, struct buf *out)
 {
     struct row *rows = mem_array(n + 1, sizeof *rows); /* the titles first */
     int columns[N_COLUMNS] = {0};
@@ -86,8 +90,7 @@ void history_text(const struct result *results, size_t n, struct buf *out)
         return;
     }
     for (size_t i = 0; i < n; i++)
-        fill(&rows[i + 1], i, &results[i]);
-    qsort(rows + 1, n, sizeof *rows, by_date);
+        fill(&rows[i + 1], &entries[i].result);
     for (int c = 0; c < N_COLUMNS; c++) {
         snprintf(rows[0].cell[c], sizeof rows[0].cell[c], "%s", titles[c]);
         for (size_t i = 0; i <= n; i++)
@@ -98,4 +101,37 @@ void history_text(const struct result *results, size_t n, struct buf *out)
         for (int c = 0; c < N_COLUMNS; c++)
             put_cell(out, rows[i].cell[c], (enum column)c, columns[c]);
     mem_free(rows);
+}
+
+/* --- as JSON -------------------------------------------------------------------------------- */
+
+static json_t *metric_json(const struct result *r, const char *name)
+{
+    const json_t *metric = json_object_get(json_object_get(r->root, "metrics"), name);
+    json_t *median = json_object_get(metric, "median");
+    return median ? json_incref(median) : json_null();
+}
+
+static json_t *entry_json(const struct history_entry *e)
+{
+    const json_t *root = e->result.root;
+    const json_t *environment = json_object_get(root, "environment");
+    return json_pack("{s:o, s:O, s:O, s:O?, s:O?, s:o, s:o, s:O}", "file", result_text(e->file),
+                     "date", json_object_get(root, "date"), "kind", json_object_get(root, "kind"),
+                     "engine", json_object_get(environment, "engine"), "model",
+                     json_object_get(environment, "model"), "tokens_per_s",
+                     metric_json(&e->result, "tokens_per_s"), "ttft_p50",
+                     metric_json(&e->result, "ttft_p50"), "note", json_object_get(root, "note"));
+}
+
+json_t *history_json(const struct history_entry *entries, size_t n)
+{
+    json_t *list = json_array();
+    int bad = list == NULL;
+    for (size_t i = 0; i < n; i++)
+        bad |= json_array_append_new(list, entry_json(&entries[i]));
+    if (!bad)
+        return list;
+    json_decref(list);
+    return NULL;
 }

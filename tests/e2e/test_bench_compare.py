@@ -225,6 +225,15 @@ def test_history(run, write):
     assert second.split() == ["2026-11-21T00:00:00Z", "cpu", "tiny", "model", "-", "-", "-"]
 
 
+def test_history_json(run, write):
+    path = write("a.json", result())
+    answer = run("bench", "history", path, "--output", "-")
+    assert answer.returncode == 0 and "streaming" in answer.stderr  # the table goes there
+    assert json.loads(answer.stdout) == {"schema": "firstlight-history/1", "results": [
+        {"file": str(path), "date": "2026-11-21T17:00:00Z", "kind": "streaming", "engine": "cpu",
+         "model": "tiny", "tokens_per_s": 41, "ttft_p50": 200, "note": None}]}
+
+
 def test_history_shows_what_it_can(run, write, tmp_path):
     good, bad = write("good.json", result()), write("bad.json", "{")
     answer = run("bench", "history", bad, good, tmp_path / "none.json")

@@ -70,7 +70,10 @@ static bool use(const char *bytes, size_t len)
     compare_both(&good, &r);
     compare_both(&r, &good);
     compare_both(&r, &r);
-    history_text(&r, 1, &text);
+    struct history_entry entries[] = {{"b", r}, {"a", good}};
+    history_sort(entries, 2);
+    history_text(entries, 2, &text);
+    json_decref(history_json(entries, 2));
     assert_false(text.failed);
     require_check(&require, &r, "a", &value, &holds, &err);
     buf_fini(&text);
