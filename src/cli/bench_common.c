@@ -5,6 +5,7 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "bench/environment.h"
+#include "bench/streaming.h"
 #include "text/utf8.h"
 
 #include <errno.h>
@@ -284,6 +285,54 @@ void bench_common_close(struct bench_target *t)
     json_decref(t->environment);
     loader_close(&t->loader);
     *t = (struct bench_target){0};
+}
+
+/* --- benchmarks of requests ----------------------------------------------------------------- */
+
+enum status bench_common_requests(const struct bench_common *c,
+                                  const struct bench_target_options *o,
+                                  const struct bench_target *t, struct measurement *m,
+                                  const struct goodput *goodput, struct buf *table, struct err *err)
+{
+    const struct options *options = &o->options;
+    const struct engine_kind *kind = o->url ? NULL : engine_kind_find(options->engine, NULL);
+    const struct streaming_setup setup = {
+        .model = t->target->model,
+        .engine = t->target->engine,
+        .in_process = t->target->in_process,
+        .sync = kind && kind->mode == ENGINE_SYNC,
+        .max_batch = options->max_batch_seqs > 0 ? options->max_batch_seqs : LIMIT_BATCH_SEQS,
+        .prefill_batch = options->max_step_prompts,
+        .prefill_tokens = options->max_step_prompt_tokens,
+        .repeat_runs = c->repeat_runs,
+    };
+    bool complete = streaming_table(table, m, &setup, goodput) && !table->failed;
+    fputs(buf_str(table), bench_common_table(c));
+    return complete ? STATUS_OK : err_set(err, STATUS_NO_MEMORY, "no memory for the table");
+}
+
+/* 0: no bound */
+static json_t *count_json(uint32_t n)
+{
+    return n > 0 ? json_integer(n) : json_null();
+}
+
+/* A batch belongs to the program measured, not to what was asked: files that differ in it compare.
+ */
+void bench_common_settings(struct result *r, const struct bench_target_options *o,
+                           const struct goodput *goodput)
+{
+    const struct options *options = &o->options;
+    if (!o->url)
+        result_set(r, "batch",
+                   json_pack("{s:o, s:o, s:o}", "max_batch_size",
+                             count_json(options->max_batch_seqs), "prefill_max_batch_size",
+                             count_json(options->max_step_prompts), "prefill_max_tokens",
+                             count_json(options->max_step_prompt_tokens)));
+    if (goodput)
+        result_set(r, "goodput",
+                   json_pack("{s:f, s:f, s:f}", "ttft_ms", goodput->ttft_ms, "tpot_ms",
+                             goodput->tpot_ms, "e2el_ms", goodput->e2el_ms));
 }
 
 /* --- progress and interruption -------------------------------------------------------------- */

@@ -2,6 +2,7 @@
 #ifndef FIRSTLIGHT_CLI_BENCH_COMMON_H
 #define FIRSTLIGHT_CLI_BENCH_COMMON_H
 
+#include "base/buf.h"
 #include "bench/measure.h"
 #include "bench/result.h"
 #include "bench/target.h"
@@ -46,6 +47,16 @@ struct bench_target {
 enum status bench_common_open(struct bench_target *out, struct bench_target_options *o,
                               uint32_t n_slots, struct err *err);
 void bench_common_close(struct bench_target *t);
+
+/* For benchmarks of requests: the table of bench streaming behind what is in *table, printed. */
+enum status bench_common_requests(const struct bench_common *c,
+                                  const struct bench_target_options *o,
+                                  const struct bench_target *t, struct measurement *m,
+                                  const struct goodput *goodput /* may be NULL */,
+                                  struct buf *table, struct err *err);
+/* And what their results say besides: "batch" of an engine of this process, "goodput" if any. */
+void bench_common_settings(struct result *r, const struct bench_target_options *o,
+                           const struct goodput *goodput);
 
 /* Progress on stderr when that is a terminal: for measure_options and load_options. */
 void bench_common_progress(void *arg, uint32_t run, uint32_t n_runs, uint32_t ended,

@@ -2,7 +2,6 @@
 
 #include "base/limits.h"
 #include "bench/replay.h"
-#include "bench/streaming.h"
 #include "cli/bench_common.h"
 
 #include <stdlib.h>
@@ -117,24 +116,12 @@ static void put_trace(struct buf *out, const struct job *job)
 static enum status print_table(struct job *job, struct err *err)
 {
     const struct args *args = job->args;
-    const struct options *o = &args->target.options;
-    const struct engine_kind *kind = args->target.url ? NULL : engine_kind_find(o->engine, NULL);
-    const struct streaming_setup setup = {
-        .model = job->target.target->model,
-        .engine = job->target.target->engine,
-        .in_process = job->target.target->in_process,
-        .sync = kind && kind->mode == ENGINE_SYNC,
-        .max_batch = o->max_batch_seqs > 0 ? o->max_batch_seqs : LIMIT_BATCH_SEQS,
-        .prefill_batch = o->max_step_prompts,
-        .prefill_tokens = o->max_step_prompt_tokens,
-        .repeat_runs = args->common.repeat_runs,
-    };
     struct buf table = {0};
     put_trace(&table, job);
-    bool complete = streaming_table(&table, &job->m, &setup, goodput_of(args)) && !table.failed;
-    fputs(buf_str(&table), bench_common_table(&args->common));
+    enum status st = bench_common_requests(&args->common, &args->target, &job->target, &job->m,
+                                           goodput_of(args), &table, err);
     buf_fini(&table);
-    return complete ? STATUS_OK : err_set(err, STATUS_NO_MEMORY, "no memory for the table");
+    return st;
 }
 
 static enum status write_result(struct job *job, struct err *err)
@@ -145,6 +132,7 @@ static enum status write_result(struct job *job, struct err *err)
                 replay_json(&job->replay, &args->replay, args->max_concurrency),
                 job->target.environment);
     job->target.environment = NULL;
+    bench_common_settings(&result, &args->target, goodput_of(args));
     measure_result(&job->m, goodput_of(args), &result);
     enum status st = bench_common_write(&args->common, &result, err);
     result_fini(&result);

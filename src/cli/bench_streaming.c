@@ -207,43 +207,11 @@ static const struct goodput *goodput_of(const struct args *args)
 static enum status print_table(const struct args *args, const struct bench_target *target,
                                struct measurement *m, struct err *err)
 {
-    const struct options *o = &args->target.options;
-    const struct engine_kind *kind = args->target.url ? NULL : engine_kind_find(o->engine, NULL);
-    const struct streaming_setup setup = {
-        .model = target->target->model,
-        .engine = target->target->engine,
-        .in_process = target->target->in_process,
-        .sync = kind && kind->mode == ENGINE_SYNC,
-        .max_batch = o->max_batch_seqs,
-        .prefill_batch = o->max_step_prompts,
-        .prefill_tokens = o->max_step_prompt_tokens,
-        .repeat_runs = args->common.repeat_runs,
-    };
     struct buf table = {0};
-    bool complete = streaming_table(&table, m, &setup, goodput_of(args));
-    fputs(buf_str(&table), bench_common_table(&args->common));
+    enum status status = bench_common_requests(&args->common, &args->target, target, m,
+                                               goodput_of(args), &table, err);
     buf_fini(&table);
-    return complete ? STATUS_OK : err_set(err, STATUS_NO_MEMORY, "no memory for the table");
-}
-
-/* 0: no bound */
-static json_t *count_json(uint32_t n)
-{
-    return n > 0 ? json_integer(n) : json_null();
-}
-
-/* What belongs to the program measured, not to what was asked: files that differ in it compare. */
-static json_t *batch_json(const struct options *o)
-{
-    return json_pack("{s:o, s:o, s:o}", "max_batch_size", count_json(o->max_batch_seqs),
-                     "prefill_max_batch_size", count_json(o->max_step_prompts),
-                     "prefill_max_tokens", count_json(o->max_step_prompt_tokens));
-}
-
-static json_t *goodput_json(const struct goodput *g)
-{
-    return json_pack("{s:f, s:f, s:f}", "ttft_ms", g->ttft_ms, "tpot_ms", g->tpot_ms, "e2el_ms",
-                     g->e2el_ms);
+    return status;
 }
 
 static enum status write_result(const struct args *args, struct bench_target *target,
@@ -253,10 +221,7 @@ static enum status write_result(const struct args *args, struct bench_target *ta
     result_init(&result, "streaming", args->common.note, workload_json(&args->workload),
                 target->environment);
     target->environment = NULL;
-    if (!args->target.url)
-        result_set(&result, "batch", batch_json(&args->target.options));
-    if (args->goodput.given)
-        result_set(&result, "goodput", goodput_json(&args->goodput.value));
+    bench_common_settings(&result, &args->target, goodput_of(args));
     measure_result(m, goodput_of(args), &result);
     enum status status = bench_common_write(&args->common, &result, err);
     result_fini(&result);

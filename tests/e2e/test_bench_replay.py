@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
+from conftest import GOLDEN
 from wire import chunks
 
 HEADER = {"schema": "firstlight-trace/1", "block_tokens": 32, "started": "2026-11-21T17:00:00Z"}
@@ -115,6 +116,16 @@ def test_an_engine_in_process_and_repeats(run, tiny, tmp_path):
     assert len(measured["runs"]) == 2
     assert len(measured["metrics"]["ttft_p50"]["repeats"]) == 2
     assert measured["workload"]["max_concurrency"] == 1
+
+
+def test_a_trace_of_schema_1(run, tiny, tmp_path):
+    """What was recorded once stays readable."""
+    output = tmp_path / "o.json"
+    result = run("bench", "replay", GOLDEN / "trace.jsonl", "--model", tiny, "--speed", 100,
+                 "--output", output)
+    assert result.returncode == 0, result.stderr
+    assert result_of(output)["input_lens"] == [70, 33, 100, 10]
+    assert result_of(output)["output_lens"] == [8, 12, 6, 4]
 
 
 def test_mooncake_and_what_is_left_out(run, tiny, tmp_path):

@@ -25,6 +25,7 @@ COMMANDS = {
                           8, "--max-new-tokens", 4, "--request-rate", 1000]],
     "scheduler offline": [["scheduler", "--mode", "offline", "--num-requests", 4,
                            "--prompt-tokens", 8, "--max-new-tokens", 4]],
+    "replay": [["replay", GOLDEN / "trace.jsonl", "--speed", 10, "--goodput", "ttft:10000"]],
     "token-speed": [["token-speed", "--runs", 2, "--max-new-tokens", 4, "--raw"]],
 }
 
