@@ -21,6 +21,9 @@ COMMANDS = {
                    "--no-stop-on-eos", "--goodput", "ttft:10000,tpot:10000"],
                   ["streaming", "--num-requests", 2, "--max-new-tokens", 2]],
     "blocking": [["streaming", "--compare-blocking", "--num-requests", 4, "--max-new-tokens", 4]],
+    "curves": [["curves", "--max-prompt-tokens", 64, "--max-context", 256, "--max-batch", 2,
+                "--prompt-tokens", 8, "--max-new-tokens", 4, "--samples", 1, "--num-requests", 4,
+                "--machine-cost-per-hour", 1]],
     "scheduler online": [["scheduler", "--mode", "online", "--num-requests", 4, "--prompt-tokens",
                           8, "--max-new-tokens", 4, "--request-rate", 1000]],
     "scheduler offline": [["scheduler", "--mode", "offline", "--num-requests", 4,
@@ -30,9 +33,10 @@ COMMANDS = {
 }
 
 
-# Metrics that a run of so few tokens has or not as it happens: gaps when each token came by itself,
-# decoding when it took longer than the noise of two passes. An old file of the kind must have them.
-CHANCE = re.compile("metric (itl|background_gap)_|metric decode_")
+# What a run of so few tokens has or not as it happens: gaps when each token came by itself, decoding
+# when it took longer than the noise of two passes, a knee when a rate held. An old file of the kind
+# must have it.
+CHANCE = re.compile(r"metric (itl_|background_gap_|decode_|knee_)|charts\[\]\.marks")
 
 
 # --- the page
