@@ -93,6 +93,13 @@ static const char *value_text(const json_t *v, char out[VALUE_BYTES])
     return out;
 }
 
+/* The objectives of --goodput are nobody's workload, but goodput of others is another figure. */
+static bool both_have(const struct compare *c, const char *key)
+{
+    return json_object_get(c->before.result->root, key) &&
+           json_object_get(c->after.result->root, key);
+}
+
 static enum status check_same(const struct compare *c, const char *key, struct err *err)
 {
     struct difference d = {0};
@@ -167,6 +174,8 @@ enum status compare_make(struct compare *out, struct compare_side before, struct
     enum status st = check_same(out, "kind", err);
     if (!st)
         st = check_same(out, "workload", err);
+    if (!st && both_have(out, "goodput"))
+        st = check_same(out, "goodput", err);
     if (st)
         return st;
     const char *name;

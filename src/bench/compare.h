@@ -45,8 +45,8 @@ struct compare {
     size_t n_rows;
 };
 
-/* STATUS_INVALID when kind or workload differ: names the first field that does, with both values.
- * *out is to be freed by compare_fini either way. */
+/* STATUS_INVALID when kind, workload or the objectives of goodput differ: names the first field
+ * that does, with both values. *out is to be freed by compare_fini either way. */
 enum status compare_make(struct compare *out, struct compare_side before, struct compare_side after,
                          struct err *err);
 void compare_fini(struct compare *c);

@@ -262,6 +262,24 @@ static void test_kinds_and_units(void **state)
     result_fini(&b);
 }
 
+/* Goodput of other objectives is another figure; a file without any has none. */
+static void test_objectives(void **state)
+{
+    (void)state;
+    struct err err = {0};
+    struct compare c;
+    struct result a = make(json_object()), b = make(json_object());
+    result_set(&a, "goodput", json_pack("{s:i}", "ttft_ms", 500));
+    assert_int_equal(compare(&c, &a, &b, &err), STATUS_OK);
+    compare_fini(&c);
+    result_set(&b, "goodput", json_pack("{s:i}", "ttft_ms", 200));
+    assert_int_equal(compare(&c, &a, &b, &err), STATUS_INVALID);
+    assert_non_null(strstr(err.text, "goodput.ttft_ms is 500 in A.json, 200 in B.json"));
+    compare_fini(&c);
+    result_fini(&a);
+    result_fini(&b);
+}
+
 /* --- requirements --------------------------------------------------------------------------- */
 
 static void test_parses_requirements(void **state)
@@ -372,6 +390,7 @@ int main(void)
         cmocka_unit_test(test_workloads),
         cmocka_unit_test(test_long_values_are_cut),
         cmocka_unit_test(test_kinds_and_units),
+        cmocka_unit_test(test_objectives),
         cmocka_unit_test(test_parses_requirements),
         cmocka_unit_test(test_refuses_bad_requirements),
         cmocka_unit_test(test_checks_the_median),
