@@ -83,6 +83,7 @@
 
 /* Reports of benchmarks */
 #define LIMIT_REPORT_FILES  4    /* result files side by side */
+#define LIMIT_REPORT_MODES  4    /* modes of runs that are told apart in one file */
 #define LIMIT_REPORT_CHARTS 64   /* charts drawn of one file's own */
 #define LIMIT_REPORT_ROWS   256  /* requests in a timeline; of more, every so many-th */
 #define LIMIT_CHART_LINES   16   /* lines, and marks, of one chart that are drawn */

@@ -14,16 +14,13 @@ char figures_letter(size_t file)
 
 unsigned figures_colour(size_t file)
 {
-    static const unsigned colours[LIMIT_REPORT_FILES] = {0, 4, 2, 3};
-    return colours[file % LIMIT_REPORT_FILES];
+    static const unsigned colours[SVG_COLOURS] = {0, 4, 2, 3, 1, 5, 7, 6};
+    return colours[file % SVG_COLOURS];
 }
 
-const char *figures_title(char out[128], const char *title, size_t file, size_t n_files)
+const char *figures_title(char out[128], const char *title, const struct figures_source *source)
 {
-    if (n_files > 1)
-        snprintf(out, 128, "%c: %s", figures_letter(file), title);
-    else
-        snprintf(out, 128, "%s", title);
+    snprintf(out, 128, "%s%s%.70s", source->label, *source->label ? ": " : "", title);
     return out;
 }
 
@@ -36,28 +33,23 @@ static bool id_is_taken(const struct figures *f, const char *id)
 }
 
 /* What comes from a file names no other folder and no device. */
-static void make_id(const struct figures *f, char out[80], const char *id, size_t file)
+static void make_id(const struct figures *f, char out[80], const char *label, const char *id)
 {
-    char safe[49];
-    size_t n = 0;
-    for (; id[n] && n < sizeof safe - 1; n++) {
-        char c = id[n];
+    char safe[72];
+    size_t n = (size_t)snprintf(safe, sizeof safe, "%.20s%s%.48s", label, *label ? "-" : "",
+                                *id ? id : "chart");
+    for (size_t i = 0; i < n; i++) {
+        char c = safe[i];
         bool lower = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
-        safe[n] = lower ? c : c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : '-';
+        safe[i] = lower ? c : c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : '-';
     }
-    safe[n] = '\0';
-    char letter[3] = {0};
-    if (file != SIZE_MAX) {
-        letter[0] = (char)('a' + file);
-        letter[1] = '-';
-    }
-    snprintf(out, 80, "%s%s", letter, n ? safe : "chart");
+    snprintf(out, 80, "%s", safe);
     for (size_t i = 2; id_is_taken(f, out); i++)
-        snprintf(out, 80, "%s%s-%zu", letter, n ? safe : "chart", i);
+        snprintf(out, 80, "%.70s-%zu", safe, i);
 }
 
 struct figure *figures_add(struct figures *f, enum figures_section section, const char *id,
-                           size_t file)
+                           const struct figures_source *source)
 {
     struct figure *figure = f->failed ? NULL : mem_zalloc(sizeof *figure);
     if (figure && f->n == f->cap) {
@@ -76,35 +68,84 @@ struct figure *figures_add(struct figures *f, enum figures_section section, cons
         return NULL;
     }
     figure->section = section;
-    figure->file = file;
-    make_id(f, figure->id, id, file);
+    make_id(f, figure->id, source ? source->label : "", id);
     f->list[f->n++] = figure;
     return figure;
 }
 
 void figures_same_scales(struct figures *f, size_t from)
 {
-    struct svg_chart *charts[LIMIT_REPORT_FILES];
+    struct svg_chart *charts[FIGURES_SOURCES] = {0};
     size_t n = 0;
-    for (size_t i = from; i < f->n && n < LIMIT_REPORT_FILES; i++)
+    for (size_t i = from; i < f->n && n < FIGURES_SOURCES; i++)
         charts[n++] = &f->list[i]->chart;
     svg_same_scales(charts, n);
+    if (n > 1)
+        f->list[from]->begins_row = true;
+}
+
+/* Distinct modes of the file's runs, at most LIMIT_REPORT_MODES. */
+static size_t find_modes(const json_t *root, const char *modes[LIMIT_REPORT_MODES])
+{
+    const json_t *runs = json_object_get(root, "runs");
+    size_t n = 0;
+    for (size_t i = 0; i < json_array_size(runs); i++) {
+        const char *mode = json_string_value(json_object_get(json_array_get(runs, i), "mode"));
+        size_t k = 0;
+        while (mode && k < n && strcmp(modes[k], mode) != 0)
+            k++;
+        if (mode && k == n && n < LIMIT_REPORT_MODES)
+            modes[n++] = mode;
+    }
+    return n;
+}
+
+/* Files have their letters' colours, modes of a single file the same ones in turn. */
+static void open_source(struct figures_source *s, const json_t *root, const char *mode, size_t file,
+                        size_t n_files, size_t index)
+{
+    *s = (struct figures_source){.colour = figures_colour(mode ? index : file)};
+    if (n_files > 1)
+        snprintf(s->label, sizeof s->label, "%c%s%.40s", figures_letter(file), mode ? " " : "",
+                 mode ? mode : "");
+    else
+        snprintf(s->label, sizeof s->label, "%.40s", mode ? mode : "");
+    samples_read(&s->samples, root, mode);
+}
+
+static size_t open_sources(struct figures_source *sources, const struct figures_file *files,
+                           size_t n)
+{
+    size_t n_sources = 0;
+    for (size_t i = 0; i < n; i++) {
+        const char *modes[LIMIT_REPORT_MODES];
+        size_t n_modes = find_modes(files[i].root, modes);
+        for (size_t k = 0; k < n_modes || k == 0; k++) {
+            open_source(&sources[n_sources], files[i].root, n_modes > 1 ? modes[k] : NULL, i, n,
+                        n_sources);
+            n_sources++;
+            if (n_modes < 2)
+                break;
+        }
+    }
+    return n_sources;
 }
 
 bool figures_make(struct figures *out, const struct figures_file *files, size_t n)
 {
-    struct samples samples[LIMIT_REPORT_FILES] = {0};
     *out = (struct figures){0};
     REQUIRE(n >= 1 && n <= LIMIT_REPORT_FILES);
-    for (size_t i = 0; i < n; i++) {
-        samples_read(&samples[i], files[i].root);
-        out->failed |= samples[i].failed;
-    }
-    figures_add_requests(out, samples, n);
+    struct figures_source *sources = mem_array(FIGURES_SOURCES, sizeof *sources);
+    size_t n_sources = sources ? open_sources(sources, files, n) : 0;
+    out->failed = !sources;
+    for (size_t i = 0; i < n_sources; i++)
+        out->failed |= sources[i].samples.failed;
     figures_add_comparison(out, files, n);
+    figures_add_requests(out, sources, n_sources);
     figures_add_curves(out, files, n);
-    for (size_t i = 0; i < n; i++)
-        samples_fini(&samples[i]);
+    for (size_t i = 0; i < n_sources; i++)
+        samples_fini(&sources[i].samples);
+    mem_free(sources);
     for (size_t i = 0; i < out->n; i++)
         out->failed |= out->list[i]->chart.failed || out->list[i]->note.failed;
     return !out->failed;

@@ -1,13 +1,14 @@
 /* The charts of a report, from one result file or from several side by side.
  *
+ *     comparison            bars of metrics that are there for several prompts or modes
  *     time to first token   histogram (one a file), cumulative (all in one), its parts (one a file)
  *     gaps between tokens   histogram (one a file), cumulative (all in one)
  *     timeline              one a file
- *     comparison            metrics as bars, where a kind of benchmark is about that
  *     curves                the files' own charts (chart.h), laid over each other where two fit
  *
- * Charts of the same thing have the same axes in all files. Single-threaded; the files' JSON is
- * borrowed only while figures_make runs.
+ * A file whose runs have different `mode`s counts as one for each mode. Charts of the same thing
+ * have the same axes in all files. Single-threaded; the files' JSON is borrowed only while
+ * figures_make runs.
  */
 #ifndef FIRSTLIGHT_BENCH_FIGURES_H
 #define FIRSTLIGHT_BENCH_FIGURES_H
@@ -23,18 +24,18 @@ struct figures_file {
 };
 
 enum figures_section {
+    FIGURES_COMPARISON,
     FIGURES_TTFT,
     FIGURES_ITL,
     FIGURES_TIMELINE,
-    FIGURES_COMPARISON,
     FIGURES_CURVES,
     FIGURES_SECTIONS,
 };
 
 struct figure {
     enum figures_section section;
-    char id[80]; /* [a-z0-9-]+, each once: a file's name and an anchor */
-    size_t file; /* SIZE_MAX: of all files */
+    char id[80];     /* [a-z0-9-]+, each once: a file's name and an anchor */
+    bool begins_row; /* the first of a row of charts that are alike */
     struct svg_chart chart;
     struct buf note; /* sentences under the title; may be empty */
 };

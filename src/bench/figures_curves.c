@@ -1,4 +1,4 @@
-/* The charts that a result file brings along (chart.h), and bars of its metrics. */
+/* The charts that a result file brings along (chart.h). */
 #include "bench/figures_internal.h"
 
 #include <math.h>
@@ -202,7 +202,8 @@ static void draw(struct figures *f, const json_t *const *charts, size_t n, size_
         for (size_t k = 0; k < json_array_size(lines_of(charts[i])); k++)
             d.n_bars += style_of(json_array_get(lines_of(charts[i]), k)) == SVG_BOXES;
     }
-    d.figure = figures_add(f, FIGURES_CURVES, text_of(first, "id"), file);
+    struct figures_source source = {.label = {file == SIZE_MAX ? '\0' : figures_letter(file)}};
+    d.figure = figures_add(f, FIGURES_CURVES, text_of(first, "id"), &source);
     if (!d.figure)
         return;
     struct buf title = {0};
@@ -281,103 +282,5 @@ void figures_add_curves(struct figures *f, const struct figures_file *files, siz
         const json_t *charts = json_object_get(files[i].root, "charts");
         for (size_t k = 0; k < json_array_size(charts) && k < LIMIT_REPORT_CHARTS; k++)
             add_chart(f, files, n, i, json_array_get(charts, k));
-    }
-}
-
-/* ---- Metrics as bars ---- */
-
-/* Kinds that are about comparing their own metrics, and have no distribution to show it by. */
-static bool is_compared(const json_t *root)
-{
-    static const char *const kinds[] = {"token-speed", "blocking", "scheduler", "model"};
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
-        if (strcmp(text_of(root, "kind"), kinds[i]) == 0)
-            return true;
-    return false;
-}
-
-/* Its first metric decides a unit's bars; means and tails stay in the table. */
-static bool is_bar(const char *name)
-{
-    static const char *const left_out[] = {"_mean", "_p95", "_p99"};
-    size_t len = strlen(name);
-    for (size_t i = 0; i < sizeof left_out / sizeof left_out[0]; i++) {
-        size_t n = strlen(left_out[i]);
-        if (len > n && strcmp(name + len - n, left_out[i]) == 0)
-            return false;
-    }
-    return true;
-}
-
-static void add_metric_bar(struct svg_chart *c, size_t line, double from, double width,
-                           const char *name, const json_t *metric)
-{
-    char number[SVG_NUMBER], title[160];
-    double v = samples_number(json_object_get(metric, "median"));
-    snprintf(title, sizeof title, "%.80s: %s", name, svg_number(number, v));
-    svg_add_box(c, line, (struct svg_box){from, from + width, 0, v, NULL}, title);
-}
-
-/* One file's bars: the metrics of the categories, which the first file chose. */
-static void add_metric_bars(struct svg_chart *c, const json_t *root, const char *unit, size_t file,
-                            size_t n_files)
-{
-    const json_t *metrics = json_object_get(root, "metrics");
-    char name[2] = {n_files > 1 ? figures_letter(file) : '\0', '\0'};
-    size_t line = svg_add_line(c, name, SVG_BOXES, figures_colour(file));
-    double width = 0.8 / (double)n_files;
-    for (size_t i = 0; i < c->x.n_categories; i++) {
-        const json_t *metric =
-            c->x.categories[i] ? json_object_get(metrics, c->x.categories[i]) : NULL;
-        if (metric && strcmp(text_of(metric, "unit"), unit) == 0)
-            add_metric_bar(c, line, (double)i - 0.4 + width * (double)file, width,
-                           c->x.categories[i], metric);
-    }
-}
-
-static void add_unit(struct figures *f, const struct figures_file *files, size_t n,
-                     const char *unit)
-{
-    const char *name;
-    json_t *metric;
-    char id[64], title[96];
-    size_t n_left = 0;
-    snprintf(id, sizeof id, "metrics-%.40s", unit);
-    struct figure *figure = figures_add(f, FIGURES_COMPARISON, id, SIZE_MAX);
-    if (!figure)
-        return;
-    struct svg_chart *c = &figure->chart;
-    snprintf(title, sizeof title, "Figures in %.60s", unit);
-    svg_init(c, title, NULL, SVG_CATEGORIES, unit, SVG_LINEAR);
-    json_object_foreach(json_object_get(files[0].root, "metrics"), name, metric)
-    {
-        if (strcmp(text_of(metric, "unit"), unit) != 0 || !is_bar(name))
-            continue;
-        if (c->x.n_categories == LIMIT_CHART_BARS)
-            n_left++;
-        else
-            svg_add_category(c, &c->x, name);
-    }
-    for (size_t i = 0; i < n; i++)
-        add_metric_bars(c, files[i].root, unit, i, n);
-    buf_puts(&figure->note, "The median of the repeats.");
-    if (n_left)
-        buf_printf(&figure->note, " %zu more are in the table only.", n_left);
-}
-
-/* A chart for each unit that at least two metrics have. */
-void figures_add_comparison(struct figures *f, const struct figures_file *files, size_t n)
-{
-    static const char *const units[] = {"ms", "s", "tokens/s", "1/s"};
-    const char *name;
-    json_t *metric;
-    if (!is_compared(files[0].root))
-        return;
-    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
-        size_t count = 0;
-        json_object_foreach(json_object_get(files[0].root, "metrics"), name, metric) count +=
-            strcmp(text_of(metric, "unit"), units[i]) == 0 && is_bar(name);
-        if (count > 1)
-            add_unit(f, files, n, units[i]);
     }
 }

@@ -5,16 +5,25 @@
 #include "bench/figures.h"
 #include "bench/samples.h"
 
+#define FIGURES_SOURCES (LIMIT_REPORT_FILES * LIMIT_REPORT_MODES)
+
+/* What is drawn apart from the rest: a file's runs, or those of one mode where it has several. */
+struct figures_source {
+    struct samples samples;
+    char label[48]; /* "B", "streaming", "B streaming"; "" where there is one source */
+    unsigned colour;
+};
+
 /* A figure whose chart is to be begun with svg_init. `id` takes what a file's name may not hold
- * for "-"; file SIZE_MAX: of all files. NULL: no memory. */
+ * for "-"; source NULL: of all. NULL: no memory. */
 struct figure *figures_add(struct figures *f, enum figures_section section, const char *id,
-                           size_t file);
-/* "TITLE", or "B: TITLE" where there are several files. Into `out`, which is returned. */
-const char *figures_title(char out[128], const char *title, size_t file, size_t n_files);
+                           const struct figures_source *source);
+/* "TITLE", or "B: TITLE" where there are several sources. Into `out`, which is returned. */
+const char *figures_title(char out[128], const char *title, const struct figures_source *source);
 /* Axes alike in the figures of indices [from, n). */
 void figures_same_scales(struct figures *f, size_t from);
 
-void figures_add_requests(struct figures *f, const struct samples *s, size_t n_files);
+void figures_add_requests(struct figures *f, const struct figures_source *s, size_t n);
 void figures_add_comparison(struct figures *f, const struct figures_file *files, size_t n);
 void figures_add_curves(struct figures *f, const struct figures_file *files, size_t n);
 

@@ -17,12 +17,13 @@
 /* Steps of a cumulative line: more than it has pixels. */
 #define CUMULATIVE_STEPS 1000
 
-/* One quantity of all files. */
+/* One quantity of all sources. */
 struct quantity {
     enum figures_section section;
     const char *id, *name, *unit, *counted; /* "ttft", "TTFT", "ms", "requests" */
-    struct series v[LIMIT_REPORT_FILES];    /* borrowed */
-    size_t n_files;
+    const struct figures_source *sources;
+    struct series v[FIGURES_SOURCES]; /* (n) borrowed of the sources */
+    size_t n;
     bool is_log;
     double low, width; /* of the first bin; logarithmic: log10 of it, and of the ratio */
     size_t n_bins;
@@ -37,11 +38,11 @@ static double nice_width(double rough)
     return power * (times <= 1 ? 1 : times <= 2 ? 2 : times <= 5 ? 5 : 10);
 }
 
-/* Bins that all files share. False: no file has a sample. */
+/* Bins that all share. False: there is no sample. */
 static bool choose_bins(struct quantity *q, bool *failed)
 {
     struct series all = {0};
-    for (size_t i = 0; i < q->n_files; i++)
+    for (size_t i = 0; i < q->n; i++)
         series_add_all(&all, &q->v[i]);
     double median = series_percentile(&all, 50), min = series_percentile(&all, 0);
     double max = series_percentile(&all, 100);
@@ -110,11 +111,12 @@ static void note_short(struct figure *f, const struct quantity *q, size_t file)
                    svg_number(number, from), q->unit);
 }
 
-static void add_histogram(struct figures *f, struct quantity *q, size_t file, size_t n_runs)
+static void add_histogram(struct figures *f, struct quantity *q, size_t source)
 {
+    const struct figures_source *s = &q->sources[source];
     char id[48], name[64], title[128], a[SVG_NUMBER], b[SVG_NUMBER];
     snprintf(id, sizeof id, "%s-histogram", q->id);
-    struct figure *figure = figures_add(f, q->section, id, q->n_files > 1 ? file : SIZE_MAX);
+    struct figure *figure = figures_add(f, q->section, id, s);
     size_t *counts = mem_array(q->n_bins, sizeof *counts);
     if (!figure || !counts) {
         f->failed = true;
@@ -122,11 +124,11 @@ static void add_histogram(struct figures *f, struct quantity *q, size_t file, si
         return;
     }
     snprintf(name, sizeof name, "%s, histogram", q->name);
-    svg_init(&figure->chart, figures_title(title, name, file, q->n_files), q->label,
+    svg_init(&figure->chart, figures_title(title, name, s), q->label,
              q->is_log ? SVG_LOG : SVG_LINEAR, q->counted, SVG_LINEAR);
-    size_t line = svg_add_line(&figure->chart, "", SVG_BOXES, figures_colour(file));
-    for (size_t i = 0; i < q->v[file].n; i++)
-        counts[bin_of(q, q->v[file].v[i])]++;
+    size_t line = svg_add_line(&figure->chart, "", SVG_BOXES, s->colour);
+    for (size_t i = 0; i < q->v[source].n; i++)
+        counts[bin_of(q, q->v[source].v[i])]++;
     for (size_t i = 0; i < q->n_bins; i++) {
         if (counts[i] == 0)
             continue;
@@ -135,20 +137,19 @@ static void add_histogram(struct figures *f, struct quantity *q, size_t file, si
         svg_add_box(&figure->chart, line,
                     (struct svg_box){edge(q, i), edge(q, i + 1), 0, (double)counts[i], NULL}, name);
     }
-    figure->chart.mark_rows = q->n_files > 1 ? 3 : 0;
-    add_percentile_marks(&figure->chart, &q->v[file], q->unit);
-    note_samples(figure, &q->v[file], q->counted, n_runs);
-    note_short(figure, q, file);
+    figure->chart.mark_rows = q->n > 1 ? 3 : 0;
+    add_percentile_marks(&figure->chart, &q->v[source], q->unit);
+    note_samples(figure, &q->v[source], q->counted, s->samples.n_runs);
+    note_short(figure, q, source);
     mem_free(counts);
 }
 
 /* Steps at evenly spaced ranks, the first and the last among them. */
-static void add_cumulative_line(struct svg_chart *c, const struct quantity *q, size_t file)
+static void add_cumulative_line(struct svg_chart *c, const struct quantity *q, size_t source)
 {
-    struct series v = q->v[file];
+    struct series v = q->v[source];
     double floor_at = q->is_log ? pow(10, q->low) : -INFINITY;
-    char name[2] = {q->n_files > 1 ? figures_letter(file) : '\0', '\0'};
-    size_t line = svg_add_line(c, name, SVG_STEPS, figures_colour(file));
+    size_t line = svg_add_line(c, q->sources[source].label, SVG_STEPS, q->sources[source].colour);
     series_sort(&v);
     size_t steps = v.n < CUMULATIVE_STEPS ? v.n : CUMULATIVE_STEPS;
     for (size_t i = 0; i <= steps && steps; i++) {
@@ -164,14 +165,14 @@ static void add_cumulative(struct figures *f, const struct quantity *q)
     char id[48], title[128];
     snprintf(id, sizeof id, "%s-cumulative", q->id);
     snprintf(title, sizeof title, "%s, cumulative", q->name);
-    struct figure *figure = figures_add(f, q->section, id, SIZE_MAX);
+    struct figure *figure = figures_add(f, q->section, id, NULL);
     if (!figure)
         return;
     struct svg_chart *c = &figure->chart;
     char y_label[64];
     snprintf(y_label, sizeof y_label, "%% of %s", q->counted);
     svg_init(c, title, q->label, q->is_log ? SVG_LOG : SVG_LINEAR, y_label, SVG_LINEAR);
-    for (size_t i = 0; i < q->n_files; i++)
+    for (size_t i = 0; i < q->n; i++)
         if (q->v[i].n)
             add_cumulative_line(c, q, i);
     c->x.min = edge(q, 0);
@@ -181,15 +182,15 @@ static void add_cumulative(struct figures *f, const struct quantity *q)
     buf_printf(&figure->note, "The share of %s that took at most so long.", q->counted);
 }
 
-static void add_distribution(struct figures *f, struct quantity *q, const struct samples *s)
+static void add_distribution(struct figures *f, struct quantity *q)
 {
     size_t from = f->n;
     if (!choose_bins(q, &f->failed))
         return;
     snprintf(q->label, sizeof q->label, "%s, %s", q->name, q->unit);
-    for (size_t i = 0; i < q->n_files; i++)
+    for (size_t i = 0; i < q->n; i++)
         if (q->v[i].n)
-            add_histogram(f, q, i, s[i].n_runs);
+            add_histogram(f, q, i);
     figures_same_scales(f, from);
     add_cumulative(f, q);
 }
@@ -218,17 +219,17 @@ static void add_part(struct svg_chart *c, int part, double parts[N_SPLIT][SAMPLE
     }
 }
 
-static void add_split(struct figures *f, const struct samples *s, size_t file, size_t n_files)
+static void add_split(struct figures *f, const struct figures_source *source)
 {
+    const struct samples *s = &source->samples;
     double parts[N_SPLIT][SAMPLES_PARTS], base[N_SPLIT] = {0};
     char title[128], name[16];
-    struct figure *figure =
-        figures_add(f, FIGURES_TTFT, "ttft-parts", n_files > 1 ? file : SIZE_MAX);
+    struct figure *figure = figures_add(f, FIGURES_TTFT, "ttft-parts", source);
     if (!figure)
         return;
     struct svg_chart *c = &figure->chart;
-    svg_init(c, figures_title(title, "Parts of TTFT", file, n_files), "percentile of TTFT",
-             SVG_CATEGORIES, "ms", SVG_LINEAR);
+    svg_init(c, figures_title(title, "Parts of TTFT", source), "percentile of TTFT", SVG_CATEGORIES,
+             "ms", SVG_LINEAR);
     for (size_t i = 0; i < N_SPLIT; i++) {
         snprintf(name, sizeof name, "p%g", split_at[i]);
         svg_add_category(c, &c->x, name);
@@ -247,12 +248,12 @@ static void add_split(struct figures *f, const struct samples *s, size_t file, s
                    s->ttft.n);
 }
 
-static void add_splits(struct figures *f, const struct samples *s, size_t n_files)
+static void add_splits(struct figures *f, const struct figures_source *s, size_t n)
 {
     size_t from = f->n;
-    for (size_t i = 0; i < n_files; i++)
-        if (s[i].n_split)
-            add_split(f, &s[i], i, n_files);
+    for (size_t i = 0; i < n; i++)
+        if (s[i].samples.n_split)
+            add_split(f, &s[i]);
     figures_same_scales(f, from);
 }
 
@@ -331,25 +332,24 @@ static void note_timeline(struct figure *f, const struct samples *s, size_t n, s
 }
 
 /* Milliseconds in the axis's unit: runs of many seconds are shown in seconds. */
-static double timeline_unit(const struct samples *s, size_t n_files)
+static double timeline_unit(const struct figures_source *s, size_t n)
 {
     double longest = 0;
-    for (size_t i = 0; i < n_files; i++)
-        for (size_t k = 0; k < s[i].n; k++)
-            longest = fmax(longest, s[i].v[k].end);
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < s[i].samples.n; k++)
+            longest = fmax(longest, s[i].samples.v[k].end);
     return longest > 5000 ? 1000 : 1;
 }
 
-static void add_timeline(struct figures *f, const struct samples *s, size_t file, size_t n_files,
-                         double unit)
+static void add_timeline(struct figures *f, const struct figures_source *source, double unit)
 {
+    const struct samples *s = &source->samples;
     char title[128];
     size_t n = first_run(s), stride = (n + LIMIT_REPORT_ROWS - 1) / LIMIT_REPORT_ROWS;
-    struct figure *figure =
-        figures_add(f, FIGURES_TIMELINE, "timeline", n_files > 1 ? file : SIZE_MAX);
+    struct figure *figure = figures_add(f, FIGURES_TIMELINE, "timeline", source);
     if (!figure)
         return;
-    svg_init(&figure->chart, figures_title(title, "The run, request by request", file, n_files),
+    svg_init(&figure->chart, figures_title(title, "The run, request by request", source),
              unit > 1 ? "seconds since the run began" : "ms since the run began", SVG_LINEAR,
              "request", SVG_ROWS);
     struct rows rows = {.chart = &figure->chart, .stride = stride, .unit = unit};
@@ -360,33 +360,33 @@ static void add_timeline(struct figures *f, const struct samples *s, size_t file
     note_timeline(figure, s, n, stride);
 }
 
-static void add_timelines(struct figures *f, const struct samples *s, size_t n_files)
+static void add_timelines(struct figures *f, const struct figures_source *s, size_t n)
 {
     size_t from = f->n, most = 0;
-    double unit = timeline_unit(s, n_files);
-    for (size_t i = 0; i < n_files; i++) {
-        if (s[i].n == 0)
+    double unit = timeline_unit(s, n);
+    for (size_t i = 0; i < n; i++) {
+        if (s[i].samples.n == 0)
             continue;
-        size_t n = first_run(&s[i]);
-        most = n > most ? n : most;
-        add_timeline(f, &s[i], i, n_files, unit);
+        size_t rows = first_run(&s[i].samples);
+        most = rows > most ? rows : most;
+        add_timeline(f, &s[i], unit);
     }
     figures_same_scales(f, from);
     double rows = (double)(most < LIMIT_REPORT_ROWS ? most : LIMIT_REPORT_ROWS);
     for (size_t i = from; i < f->n; i++)
-        f->list[i]->chart.plot_height = fmin(fmax(rows * 2.4, 120), 560);
+        f->list[i]->chart.plot_height = fmin(fmax(rows * 2.4, fmin(rows * 12, 160)), 560);
 }
 
-void figures_add_requests(struct figures *f, const struct samples *s, size_t n_files)
+void figures_add_requests(struct figures *f, const struct figures_source *s, size_t n)
 {
-    struct quantity ttft = {FIGURES_TTFT, "ttft", "TTFT", "ms", "requests", .n_files = n_files};
-    struct quantity itl = {FIGURES_ITL, "itl", "ITL", "ms", "gaps", .n_files = n_files};
-    for (size_t i = 0; i < n_files; i++) {
-        ttft.v[i] = s[i].ttft;
-        itl.v[i] = s[i].itl;
+    struct quantity ttft = {FIGURES_TTFT, "ttft", "TTFT", "ms", "requests", s, .n = n};
+    struct quantity itl = {FIGURES_ITL, "itl", "ITL", "ms", "gaps", s, .n = n};
+    for (size_t i = 0; i < n; i++) {
+        ttft.v[i] = s[i].samples.ttft;
+        itl.v[i] = s[i].samples.itl;
     }
-    add_distribution(f, &ttft, s);
-    add_splits(f, s, n_files);
-    add_distribution(f, &itl, s);
-    add_timelines(f, s, n_files);
+    add_distribution(f, &ttft);
+    add_splits(f, s, n);
+    add_distribution(f, &itl);
+    add_timelines(f, s, n);
 }

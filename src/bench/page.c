@@ -159,9 +159,8 @@ static void write_file(const struct page *p, size_t file)
 static void write_figure(struct buf *out, const struct figure *figure)
 {
     const char *note = buf_str(&figure->note);
-    bool begins_row = figure->file == 0; /* of one chart for each file */
     buf_printf(out, "<figure id=\"%s\"%s>\n<figcaption><h3>", figure->id,
-               begins_row ? " class=\"first\"" : "");
+               figure->begins_row ? " class=\"first\"" : "");
     svg_escape(out, figure->chart.title ? figure->chart.title : "");
     buf_puts(out, "</h3>");
     if (*note) {

@@ -81,9 +81,18 @@ static void write_change(struct buf *out, const json_t *from, const json_t *to)
 static const struct {
     const char *name, *label;
 } tiles[] = {
-    {"ttft_p50", "TTFT, median"}, {"ttft_p99", "TTFT, p99"},      {"queue_p50", "Queue, median"},
-    {"tpot_p50", "TPOT, median"}, {"itl_p99", "ITL, p99"},        {"tokens_per_s", "Output"},
-    {"goodput_per_s", "Goodput"}, {"requests_per_s", "Requests"},
+    {"ttft_p50", "TTFT, median"},
+    {"ttft_p99", "TTFT, p99"},
+    {"queue_p50", "Queue, median"},
+    {"tpot_p50", "TPOT, median"},
+    {"itl_p99", "ITL, p99"},
+    {"tokens_per_s", "Output"},
+    {"goodput_per_s", "Goodput"},
+    {"requests_per_s", "Requests"},
+    {"streaming_ttft_p50", "Streaming: first visible token, median"},
+    {"blocking_ttft_p50", "Blocking: first visible token, median"},
+    {"sync_ttft_p50", "One at a time: first visible token, median"},
+    {"improvement_p50", "Streaming over blocking, median"},
 };
 
 static void write_tile(const struct page *p, const char *name, const char *label)

@@ -122,16 +122,25 @@ static void sort_split(struct samples *s)
         qsort(s->by_ttft, s->n_split, sizeof(struct sample *), compare);
 }
 
-void samples_read(struct samples *out, const json_t *root)
+static bool is_of_mode(const json_t *run, const char *mode)
+{
+    const char *own = json_string_value(json_object_get(run, "mode"));
+    return !mode || (own && strcmp(own, mode) == 0);
+}
+
+void samples_read(struct samples *out, const json_t *root, const char *mode)
 {
     const json_t *runs = json_object_get(root, "runs");
     *out = (struct samples){0};
     for (size_t i = 0; i < json_array_size(runs); i++) {
-        const json_t *requests = json_object_get(json_array_get(runs, i), "requests");
+        const json_t *run = json_array_get(runs, i);
+        const json_t *requests = json_object_get(run, "requests");
+        if (!is_of_mode(run, mode))
+            continue;
         for (size_t k = 0; k < json_array_size(requests); k++)
-            read_request(out, i, json_array_get(requests, k));
+            read_request(out, out->n_runs, json_array_get(requests, k));
+        out->n_runs++;
     }
-    out->n_runs = json_array_size(runs);
     out->failed |= out->ttft.failed || out->itl.failed;
     sort_split(out);
 }

@@ -24,7 +24,7 @@ extern const char *const samples_part_names[SAMPLES_PARTS];
 
 /* Milliseconds after the run's start; NAN: never came to that. */
 struct sample {
-    size_t run;
+    size_t run;      /* counted among those read */
     bool ok, failed; /* neither: cancelled, unsent */
     double due, sent, first, end;
     double ttft; /* sent -> first of one that is ok */
@@ -41,7 +41,8 @@ struct samples {
     bool failed;             /* memory was short */
 };
 
-void samples_read(struct samples *out, const json_t *root);
+/* Of the runs whose `mode` is that; NULL: of all. */
+void samples_read(struct samples *out, const json_t *root, const char *mode);
 void samples_fini(struct samples *s);
 
 /* A number within what svg.h draws; NAN for anything else, NULL too. */

@@ -1,0 +1,221 @@
+/* The report's page: escaped, whole, the same bytes again, and not to be broken by any JSON. */
+#include "bench/page.h"
+#include "bench/result.h"
+#include "support/bench_sample.h"
+#include "support/cmocka_all.h"
+#include "support/random.h"
+#include "support/xml.h"
+
+#include <stdio.h>
+
+static char *page_of(const json_t *a, const json_t *b)
+{
+    const struct figures_file files[] = {{"dir/a.json", a}, {"dir/\xff<b>.json", b}};
+    const size_t n = b ? 2 : 1;
+    struct figures f;
+    struct buf out = {0};
+    assert_true(figures_make(&f, files, n));
+    page_write(&out, files, n, &f);
+    assert_false(out.failed);
+    figures_fini(&f);
+    const char *body = strstr(buf_str(&out), "<body>"), *end = strstr(buf_str(&out), "</html>");
+    assert_non_null(body);
+    assert_non_null(end);
+    assert_true(xml_is_well_formed(body, end));
+    return buf_take(&out);
+}
+
+static void the_same_file_gives_the_same_bytes(void **state)
+{
+    (void)state;
+    json_t *root = bench_sample_read();
+    char *one = page_of(root, root), *two = page_of(root, root);
+    assert_string_equal(one, two);
+    assert_int_equal(xml_count(one, "class=\"chart wide\""), xml_count(one, "<figure "));
+    assert_int_equal(xml_count(one, "class=\"chart narrow\""), xml_count(one, "<figure "));
+    free(one);
+    free(two);
+    json_decref(root);
+}
+
+static void texts_are_escaped(void **state)
+{
+    (void)state;
+    json_t *root = bench_sample_empty();
+    json_object_set_new(root, "note", json_string("<script>&\"'"));
+    json_object_set_new(json_object_get(root, "environment"), "<script>", json_string("<img>"));
+    bench_sample_metric(root, "<script>", "<script>", "lower", 1, 2);
+    char *page = page_of(root, root);
+    assert_null(strstr(page, "<script"));
+    assert_null(strstr(page, "<img"));
+    assert_non_null(strstr(page, "&lt;script&gt;&amp;&quot;&#39;"));
+    assert_non_null(strstr(page, "dir/\xef\xbf\xbd&lt;b&gt;.json"));
+    free(page);
+    json_decref(root);
+}
+
+static void changes_are_told_from_noise(void **state)
+{
+    (void)state;
+    json_t *a = bench_sample_empty(), *b = bench_sample_empty();
+    bench_sample_metric(a, "faster", "tokens/s", "higher", 9, 11);
+    bench_sample_metric(b, "faster", "tokens/s", "higher", 14, 16);
+    bench_sample_metric(a, "slower", "ms", "lower", 9, 11);
+    bench_sample_metric(b, "slower", "ms", "lower", 11.5, 12.5);
+    bench_sample_metric(a, "noise", "ms", "lower", 90, 110);
+    bench_sample_metric(b, "noise", "ms", "lower", 80, 100);
+    bench_sample_metric(a, "zero", "ms", "lower", 0, 0);
+    bench_sample_metric(b, "zero", "ms", "lower", 5, 5);
+    char *page = page_of(a, b);
+    assert_non_null(strstr(page, "<small class=\"change better\">+50.0 % better</small>"));
+    assert_non_null(strstr(page, "<small class=\"change worse\">+20.0 % worse</small>"));
+    assert_non_null(strstr(page, "\u221210.0 %, within the spread</small>"));
+    assert_int_equal(xml_count(page, " %"), 3 + xml_count(page, " % better</title>"));
+    free(page);
+    json_decref(a);
+    json_decref(b);
+}
+
+static void a_reader_is_warned_first(void **state)
+{
+    (void)state;
+    json_t *a = bench_sample_empty(), *b = bench_sample_empty();
+    json_t *requests = bench_sample_run(a);
+    for (int i = 0; i < 12; i++) {
+        char error[24];
+        json_t *request = bench_sample_request(0, 1, 1, 0);
+        snprintf(error, sizeof error, "error %d", i < 2 ? 4 : i);
+        json_object_set_new(request, "state", json_string("failed"));
+        json_object_set_new(request, "error", json_string(error));
+        json_array_append_new(requests, request);
+    }
+    json_array_append_new(requests, bench_sample_request(0, 1, 1, 0));
+    json_t *run = json_array_get(json_object_get(a, "runs"), 0);
+    json_object_set_new(run, "interrupted", json_true());
+    json_object_set_new(run, "generator",
+                        json_pack("{s:b, s:s}", "bottleneck", 1, "why", "late & slow"));
+    json_object_set_new(b, "workload", json_object());
+    char *page = page_of(a, b);
+    assert_non_null(strstr(page, "12 of 13 requests failed"));
+    assert_non_null(strstr(page, "<li>3 \u00d7 error 4</li>"));
+    assert_non_null(strstr(page, "<li>2 with other errors</li>"));
+    assert_non_null(strstr(page, "Run 1 was interrupted"));
+    assert_non_null(strstr(page, "the load generator was the bottleneck: late &amp; slow"));
+    assert_non_null(strstr(page, "The workload is not that of A"));
+    assert_true(strstr(page, "12 of 13") < strstr(page, "<figure"));
+    free(page);
+    json_decref(a);
+    json_decref(b);
+}
+
+static void facts_that_differ_are_marked(void **state)
+{
+    (void)state;
+    json_t *a = bench_sample_empty(), *b = bench_sample_empty();
+    json_object_set_new(json_object_get(a, "environment"), "machine",
+                        json_pack("{s:i, s:s}", "cores", 2, "name", "x"));
+    json_object_set_new(json_object_get(b, "environment"), "machine",
+                        json_pack("{s:i, s:s}", "cores", 4, "name", "x"));
+    char *page = page_of(a, b);
+    assert_non_null(strstr(page, "<tr class=\"differs\"><th scope=\"row\">machine.cores</th>"
+                                 "<td><div>2</div></td><td><div>4</div></td></tr>"));
+    assert_non_null(strstr(page, "<tr><th scope=\"row\">machine.name</th>"));
+    free(page);
+    json_decref(a);
+    json_decref(b);
+}
+
+static json_t *anything(struct random *seed)
+{
+    switch (random_below(seed, 9)) {
+    case 0:
+        return json_null();
+    case 1:
+        return json_real(-1e300);
+    case 2:
+        return json_integer(INT64_MAX);
+    case 3:
+        return json_string("\x01<>&");
+    case 4:
+        return json_array();
+    case 5:
+        return json_object();
+    case 6:
+        return json_pack("[[], {}, n, f]", 1e-300);
+    case 7:
+        return json_true();
+    default:
+        return json_real(random_below(seed, 1000) / 10.0 - 20);
+    }
+}
+
+/* Replaces something somewhere below `v`. */
+static void mutate(json_t *v, struct random *seed)
+{
+    while (true) {
+        bool here = random_below(seed, 4) == 0;
+        json_t *next = NULL;
+        if (json_is_object(v) && json_object_size(v)) {
+            void *at = json_object_iter(v);
+            for (uint32_t i = random_below(seed, (uint32_t)json_object_size(v)); i > 0; i--)
+                at = json_object_iter_next(v, at);
+            next = json_object_iter_value(at);
+            if (here || !(json_is_object(next) || json_is_array(next))) {
+                json_object_iter_set_new(v, at, anything(seed));
+                return;
+            }
+        } else if (json_is_array(v) && json_array_size(v)) {
+            size_t i = random_below(seed, (uint32_t)json_array_size(v));
+            next = json_array_get(v, i);
+            if (here || !(json_is_object(next) || json_is_array(next))) {
+                json_array_set_new(v, i, anything(seed));
+                return;
+            }
+        } else {
+            return;
+        }
+        v = next;
+    }
+}
+
+/* Past the checks of result_read too: whatever a later schema lets through. */
+static void no_json_breaks_it(void **state)
+{
+    (void)state;
+    json_t *sample = bench_sample_read();
+    struct random seed = {1};
+    for (int i = 0; i < 150; i++) {
+        json_t *root = json_deep_copy(sample);
+        for (uint32_t k = random_below(&seed, 20) + 1; k > 0; k--)
+            mutate(root, &seed);
+        free(page_of(root, i % 2 ? sample : NULL));
+        json_decref(root);
+    }
+    json_decref(sample);
+}
+
+static void the_sample_stays_readable(void **state)
+{
+    (void)state;
+    struct result r;
+    struct err err = {0};
+    assert_int_equal(result_read(&r, BENCH_SAMPLE, &err), STATUS_OK);
+    char *page = page_of(r.root, NULL);
+    assert_non_null(strstr(page, "<h3>Parts of TTFT</h3>"));
+    free(page);
+    result_fini(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_same_file_gives_the_same_bytes),
+        cmocka_unit_test(texts_are_escaped),
+        cmocka_unit_test(changes_are_told_from_noise),
+        cmocka_unit_test(a_reader_is_warned_first),
+        cmocka_unit_test(facts_that_differ_are_marked),
+        cmocka_unit_test(no_json_breaks_it),
+        cmocka_unit_test(the_sample_stays_readable),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
