@@ -131,7 +131,8 @@ static bool take_repeats(struct job *job, struct curves_point *p, const struct m
     return ok;
 }
 
-/* Measures into *p, which is empty and named by its x. */
+/* Measures into *p, which is empty and named by its x. A point under a rate lasts as long as the
+ * rate says, and what could be cold was warmed by the unloaded one before: it has no warm-up. */
 static enum status measure_point(struct job *job, struct curves_point *p,
                                  const struct workload_options *w, double unloaded_ms,
                                  struct err *err)
@@ -139,9 +140,10 @@ static enum status measure_point(struct job *job, struct curves_point *p,
     struct workload_options own = *w;
     struct measurement m = {0};
     struct err why = {0};
+    bool warm_up = !(w->request_rate > 0);
     own.seed = job->o->seed;
     own.ignore_eos = true;
-    enum status st = job->source->measure(job->source->arg, &own, &m, &why);
+    enum status st = job->source->measure(job->source->arg, &own, warm_up, &m, &why);
     if (st == STATUS_CANCELLED)
         job->out->interrupted = true;
     else if (st)
@@ -292,13 +294,14 @@ static enum status measure_rates(struct job *job, struct err *err)
     struct curve *curve = &c->of[CURVES_RATE];
     struct workload_options w =
         one_at_a_time(job->o, job->o->prompt_tokens, job->o->max_new_tokens);
+    c->unloaded.x = 1;
     enum status st = measure_point(job, &c->unloaded, &w, NAN, err);
     if (st || c->unloaded.failed || c->unloaded.latency_ms.n == 0)
         return st;
     struct search s = {.job = job,
                        .unloaded_ttft_ms = median(&c->unloaded.ttft_ms),
                        .unloaded_latency_ms = median(&c->unloaded.latency_ms)};
-    double start = job->o->start_rate > 0 ? job->o->start_rate : 500 / s.unloaded_latency_ms;
+    double start = job->o->start_rate > 0 ? job->o->start_rate : 1e3 / s.unloaded_latency_ms;
     st = search_knee(&s, start < job->o->max_rate ? start : job->o->max_rate, err);
     qsort(curve->points, curve->n, sizeof *curve->points, compare_points);
     c->knee = s.good > 0 ? s.good : NAN;

@@ -39,7 +39,7 @@ struct curves_options {
     uint32_t max_new_tokens; /* of every request but the prompt curve's */
     uint32_t samples;        /* requests of a point of the prompt and context curves */
     uint32_t num_requests;   /* of a point of the rate curve */
-    double start_rate;       /* per second; 0: half of what one request at a time makes */
+    double start_rate;       /* per second; 0: what one request at a time makes */
     double max_rate;         /* no doubling past it */
     double knee_factor;
     double cost_per_hour; /* of the machine, in any currency; 0: no costs */
@@ -78,10 +78,11 @@ struct curves {
     bool interrupted;  /* what there is came before */
 };
 
-/* Runs a workload: warm-up, repeats, with prompts that no call before had. Tests script it. */
+/* Runs a workload with prompts that no call before had: warm-ups if asked, repeats. Tests script
+ * it. */
 struct curves_source {
-    enum status (*measure)(void *arg, const struct workload_options *w, struct measurement *out,
-                           struct err *err);
+    enum status (*measure)(void *arg, const struct workload_options *w, bool warm_up,
+                           struct measurement *out, struct err *err);
     void *arg;
 };
 

@@ -65,7 +65,7 @@ static const struct flag own_flags[] = {
     {"--num-requests", "N", "requests of a point of the rate curve (default 64)",
      FLAG_U32, FLAG_FIELD(args, curves.num_requests), .min = 1, .max = LIMIT_BENCH_IN_ENGINE},
     {"--start-rate", "R", "requests per second to begin with\n"
-                          "(default: half of what one request at a time makes)",
+                          "(default: what one request at a time makes)",
      FLAG_F32, FLAG_FIELD(args, start_rate), .min = 1e-3, .max = 1e6},
     {"--max-rate", "R", "no doubling past it (default 10000)",
      FLAG_F32, FLAG_FIELD(args, max_rate), .min = 1e-3, .max = 1e6},
@@ -86,13 +86,13 @@ struct job {
     uint32_t n_runs; /* so far: each point has prompts of its own */
 };
 
-static enum status measure(void *arg, const struct workload_options *w, struct measurement *out,
-                           struct err *err)
+static enum status measure(void *arg, const struct workload_options *w, bool warm_up,
+                           struct measurement *out, struct err *err)
 {
     struct job *job = arg;
     const struct measure_options options = {
         .first_run = job->n_runs,
-        .warmup_runs = job->args->common.warmup_runs,
+        .warmup_runs = warm_up ? job->args->common.warmup_runs : 0,
         .repeat_runs = job->args->common.repeat_runs,
         .tokenizer = job->target.tokenizer,
         .stop = job->stop,
