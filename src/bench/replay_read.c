@@ -164,7 +164,7 @@ static enum status add_request(struct reader *r, const json_t *o)
         return STATUS_OK;
     }
     if (out->n == LIMIT_BENCH_REQUESTS)
-        return err_set(r->err, STATUS_INVALID, "%s: more than %u requests", r->path,
+        return err_set(r->err, STATUS_INVALID, "%s:%u: more than %u requests", r->path, r->line,
                        LIMIT_BENCH_REQUESTS);
     if (!grow((void **)&out->requests, &r->cap, out->n, 1, sizeof *out->requests))
         return no_memory(r);
