@@ -102,6 +102,15 @@ static enum status write_and_rename(FILE *f, const char *temporary, const char *
     return status;
 }
 
+/* A file that holds every sample may outgrow what our own readers take. */
+static void warn_of_size(const char *path)
+{
+    struct stat s;
+    if (stat(path, &s) == 0 && s.st_size > (off_t)LIMIT_RESULT_BYTES)
+        fprintf(stderr, "firstlight bench: %s has %lld MiB, bench compare and report read %u\n",
+                path, (long long)s.st_size >> 20, LIMIT_RESULT_BYTES >> 20);
+}
+
 enum status bench_common_write(const struct bench_common *c, const struct result *r,
                                struct err *err)
 {
@@ -121,6 +130,7 @@ enum status bench_common_write(const struct bench_common *c, const struct result
         f = fopen(c->output, "w");
         status = f ? write_stream(f, c->output, r, err) : cannot_write(c->output, err);
     }
+    warn_of_size(c->output);
     buf_fini(&temporary);
     return status;
 }
