@@ -102,14 +102,28 @@ static void add_bars(struct svg_chart *c, const struct pattern *p, const char *u
     }
 }
 
-/* One file: all patterns in one chart. */
+static bool has_any(const json_t *root, const struct pattern *p)
+{
+    const char *name;
+    json_t *metric;
+    json_object_foreach(json_object_get(root, "metrics"), name, metric)
+    {
+        if (middle_of(p, name))
+            return true;
+    }
+    return false;
+}
+
+/* One file: all patterns that it has in one chart. */
 static void add_patterns(struct svg_chart *c, const struct comparison *of, const json_t *root)
 {
+    const struct pattern *found[SERIES_MOST];
     size_t n = 0;
-    while (n < SERIES_MOST && of->series[n].name)
-        n++;
+    for (size_t i = 0; i < SERIES_MOST && of->series[i].name; i++)
+        if (has_any(root, &of->series[i]))
+            found[n++] = &of->series[i];
     for (size_t i = 0; i < n; i++)
-        add_bars(c, &of->series[i], of->unit, root, of->series[i].name, figures_colour(i), i, n);
+        add_bars(c, found[i], of->unit, root, found[i]->name, figures_colour(i), i, n);
 }
 
 /* Several files: the first pattern of each. */
@@ -151,6 +165,9 @@ static void add_comparison(struct figures *f, const struct comparison *of,
 
 void figures_add_comparison(struct figures *f, const struct figures_file *files, size_t n)
 {
+    for (size_t i = 0; i < n; i++)
+        if (json_array_size(json_object_get(files[i].root, "charts")))
+            return; /* which say it better than bars */
     for (size_t i = 0; i < sizeof comparisons / sizeof comparisons[0]; i++)
         add_comparison(f, &comparisons[i], files, n);
 }

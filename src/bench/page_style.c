@@ -37,6 +37,7 @@ const char page_css[] =
     "text-align:center;font-size:.85em}\n"
     ".f0{background:#0072b2}.f2{background:#007a59}.f3{background:#9c4a7a}.f4{background:#b84f00}\n"
     ".tile .change{display:block}small.better{color:var(--better)}small.worse{color:var(--worse)}\n"
+    ".table td small{display:block}\n"
     ".table{overflow-x:auto;min-width:0}.table p{font-size:.85rem}\n"
     "table{border-collapse:collapse;font-variant-numeric:tabular-nums}\n"
     "th,td{padding:.22rem .8rem .22rem 0;text-align:right;border-top:1px solid var(--edge);\n"
@@ -50,5 +51,6 @@ const char page_css[] =
     ".chart{display:block;width:100%;height:auto}.narrow{display:none}\n"
     "@media (max-width:560px){body{padding:.5rem}.file,.tile,figure,.table{padding:.5rem}\n"
     ".chart.wide{display:none}.chart.narrow{display:block}\n"
-    ".tiles{grid-template-columns:1fr 1fr}}\n"
+    ".tiles{grid-template-columns:1fr 1fr}.facts{font-size:.85rem}\n"
+    ".facts th:first-child{width:44%}}\n"
     "@media print{body{max-width:none;background:none}figure,.tile,.file{break-inside:avoid}}\n";

@@ -9,6 +9,8 @@
 
 /* Objects in objects that become "a.b.c"; deeper ones are shown as JSON. */
 #define FACT_DEPTH 4
+/* A change of more percent is written as a factor. */
+#define MANY_TIMES 300
 
 static const json_t *metrics_of(const struct page *p, size_t file)
 {
@@ -71,9 +73,12 @@ static void write_change(struct buf *out, const json_t *from, const json_t *to)
     bool noise = repeats_of(from) > 1 && repeats_of(to) > 1 && ranges_meet(from, to);
     if (!noise && change != 0 && strcmp(better, "neither") != 0)
         word = (strcmp(better, "higher") == 0) == (change > 0) ? "better" : "worse";
-    buf_printf(out, "<small class=\"change %s\">%s%.1f %%%s%s</small>", word,
-               change < 0 ? "\u2212" : "+", fabs(change), noise ? ", within the spread" : " ",
-               word);
+    buf_printf(out, "<small class=\"change %s\">", word);
+    if (change > MANY_TIMES)
+        buf_printf(out, "\u00d7 %.3g", b / a);
+    else
+        buf_printf(out, "%s%.1f %%", change < 0 ? "\u2212" : "+", fabs(change));
+    buf_printf(out, "%s%s</small>", noise ? ", within the spread" : " ", word);
 }
 
 /* ---- Tiles ---- */

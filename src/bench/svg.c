@@ -327,9 +327,11 @@ static void draw_box(struct buf *out, const struct plan *p, const struct svg_box
     double x0 = svg_axis_at(&p->x, b->x0), x1 = svg_axis_at(&p->x, b->x1);
     double y0 = svg_axis_at(&p->y, b->y0), y1 = svg_axis_at(&p->y, b->y1);
     double x = fmin(x0, x1), y = fmin(y0, y1), w = fabs(x1 - x0), h = fabs(y1 - y0);
-    double gap = w > 4 && h > 4 ? 0.5 : 0; /* neighbours stay apart */
+    /* Neighbours stay apart, and a bar is as high as its value. */
+    bool rows = p->y.axis->scale == SVG_ROWS;
+    double gap_x = !rows && w > 5 ? 0.5 : 0, gap_y = rows && h > 5 ? 0.5 : 0;
     buf_printf(out, "<rect class=\"box\" x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\"",
-               x + gap, y, fmax(w - 2 * gap, 0.3), fmax(h - gap, 0));
+               x + gap_x, y + gap_y, fmax(w - 2 * gap_x, 0.3), h - 2 * gap_y);
     if (b->title) {
         buf_puts(out, "><title>");
         svg_escape(out, b->title);

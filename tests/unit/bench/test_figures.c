@@ -338,7 +338,10 @@ static void metrics_of_prompts_and_modes_become_bars(void **state)
     assert_int_equal(f.n, 2);
     const struct figure *ttft = find(&f, "compared-ttft");
     assert_int_equal(ttft->chart.x.n_categories, 2);
+    assert_int_equal(ttft->chart.n_lines, 2); /* nobody has a p90 */
     assert_near(line_of(ttft, "p50")->boxes[0].y1, 30);
+    assert_near(line_of(ttft, "p50")->boxes[0].x0, -0.4);
+    assert_near(line_of(ttft, "p95")->boxes[0].x1, 1.4);
     assert_int_equal(line_of(ttft, "p95")->n_boxes, 1);
     assert_near(line_of(ttft, "p95")->boxes[0].y1, 60);
     const struct svg_chart *throughput = &find(&f, "compared-throughput")->chart;
@@ -348,6 +351,10 @@ static void metrics_of_prompts_and_modes_become_bars(void **state)
     f = figures_of(root, root);
     assert_int_equal(find(&f, "compared-ttft")->chart.n_lines, 2);
     assert_string_equal(find(&f, "compared-ttft")->chart.title, "TTFT, p50");
+    figures_fini(&f);
+    add_chart(root, "own", 1, 1, "line"); /* says it better */
+    f = figures_of(root, NULL);
+    assert_int_equal(f.n, 1);
     figures_fini(&f);
     json_decref(root);
 }
