@@ -249,6 +249,15 @@ static void test_no_content(void **state)
     check_stamps();
 }
 
+/* What follows [DONE] is not part of the answer, be it a chunk or no JSON. */
+static void test_after_done(void **state)
+{
+    (void)state;
+    ask((struct script_reply){{STREAM TEXT("a") DONE TEXT("b") "data: {\n\n"}}, completion);
+    assert_int_equal(record.state, RECORD_OK);
+    assert_int_equal(record.n_chunks, 1);
+}
+
 static void test_connection_is_kept(void **state)
 {
     (void)state;
@@ -536,6 +545,7 @@ int main(void)
         T(test_whole),
         T(test_terse),
         T(test_no_content),
+        T(test_after_done),
         T(test_connection_is_kept),
         T(test_failures),
         T(test_reset),
