@@ -15,7 +15,7 @@ const char page_css[] =
     ".files,.tiles,.figures{display:grid;gap:.8rem}\n"
     ".files{grid-template-columns:repeat(auto-fit,minmax(min(100%,20rem),1fr))}\n"
     ".tiles{grid-template-columns:repeat(auto-fill,minmax(min(100%,17rem),1fr));margin-top:1rem}\n"
-    ".figures{grid-auto-flow:dense;grid-template-columns:repeat(auto-fill,minmax(min(100%,30rem),"
+    ".figures{grid-template-columns:repeat(auto-fill,minmax(min(100%,30rem),"
     "1fr))}\n"
     ".file,.tile,figure,.table{background:var(--card);border:1px solid var(--edge);\n"
     "border-radius:8px;padding:.8rem}\n"
