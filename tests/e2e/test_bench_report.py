@@ -80,6 +80,15 @@ def test_a_page_stands_alone(run):
     assert report(run, SAMPLE) == text
 
 
+@pytest.mark.parametrize("path", sorted((GOLDEN / "bench").glob("*.json")), ids=lambda p: p.stem)
+def test_every_kind_has_a_page(run, path):
+    sample = json.loads(path.read_text())
+    page = Page(report(run, path))
+    assert sample["kind"] in page.texts
+    for chart in sample["charts"]:
+        assert chart["title"] in page.texts
+
+
 def test_its_tables_show_the_metrics(run):
     metrics = json.loads(SAMPLE.read_text())["metrics"]
     page = Page(report(run, SAMPLE))
