@@ -61,6 +61,24 @@ static size_t on_bytes(char *bytes, size_t size, size_t n, void *arg)
 
 /* ---- The request ---- */
 
+/* libcurl counts over a handle's whole life how often it found a kept connection closed by the
+ * server and sent again on a new one, and gives up at the sixth time: a handle is for one request.
+ * Connections belong to the multi handle and outlive it. */
+static bool renew_handle(struct http_exchange *x)
+{
+    curl_easy_cleanup(x->easy);
+    x->easy = http_peer_easy(x->peer, x->why);
+    if (!x->easy)
+        return false;
+    curl_easy_setopt(x->easy, CURLOPT_PRIVATE, x);
+    curl_easy_setopt(x->easy, CURLOPT_POST, 1L);
+    curl_easy_setopt(x->easy, CURLOPT_HEADERFUNCTION, on_header);
+    curl_easy_setopt(x->easy, CURLOPT_HEADERDATA, x);
+    curl_easy_setopt(x->easy, CURLOPT_WRITEFUNCTION, on_bytes);
+    curl_easy_setopt(x->easy, CURLOPT_WRITEDATA, x);
+    return true;
+}
+
 struct http_exchange *http_exchange_create(const struct http_peer *p)
 {
     struct http_exchange *x = mem_zalloc(sizeof *x);
@@ -69,17 +87,6 @@ struct http_exchange *http_exchange_create(const struct http_peer *p)
     x->peer = p;
     x->answer.limit = LIMIT_ANSWER_BYTES;
     sse_init(&x->sse, on_event, x);
-    x->easy = http_peer_easy(p, x->why);
-    if (!x->easy) {
-        http_exchange_destroy(x);
-        return NULL;
-    }
-    curl_easy_setopt(x->easy, CURLOPT_PRIVATE, x);
-    curl_easy_setopt(x->easy, CURLOPT_POST, 1L);
-    curl_easy_setopt(x->easy, CURLOPT_HEADERFUNCTION, on_header);
-    curl_easy_setopt(x->easy, CURLOPT_HEADERDATA, x);
-    curl_easy_setopt(x->easy, CURLOPT_WRITEFUNCTION, on_bytes);
-    curl_easy_setopt(x->easy, CURLOPT_WRITEDATA, x);
     return x;
 }
 
@@ -125,7 +132,8 @@ enum status http_exchange_prepare(struct http_exchange *x, const char *model,
     r->state = RECORD_RUNNING;
     r->user = x;
     const char *url = item->chat ? x->peer->chat_url : x->peer->completions_url;
-    if (!put_body(&x->body, model, item) || curl_easy_setopt(x->easy, CURLOPT_URL, url) ||
+    if (!renew_handle(x) || !put_body(&x->body, model, item) ||
+        curl_easy_setopt(x->easy, CURLOPT_URL, url) ||
         curl_easy_setopt(x->easy, CURLOPT_POSTFIELDS, buf_str(&x->body)) ||
         curl_easy_setopt(x->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)x->body.len))
         return err_set(err, STATUS_NO_MEMORY, "no memory for a request");

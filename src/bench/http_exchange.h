@@ -17,7 +17,7 @@
 #include "bench/workload.h"
 
 struct http_exchange {
-    CURL *easy; /* one that ended serves another request */
+    CURL *easy; /* of one request; NULL before the first */
     const struct http_peer *peer;
     struct record *record; /* NULL: idle */
     bool stream;

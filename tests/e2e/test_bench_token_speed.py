@@ -5,7 +5,10 @@ import os
 import pty
 import select
 import signal
+import socketserver
 import subprocess
+import threading
+import time
 
 import pytest
 
@@ -191,6 +194,39 @@ def test_against_a_server(run, small, short, tmp_path):
     assert [p["completion_tokens"] for p in result["prompts"]] == [8, 8, 8]
     assert all(p["prompt_tokens"] > 0 for p in result["prompts"])
     assert small.url in done.stdout
+
+
+class ClosingServer(socketserver.StreamRequestHandler):
+    """Answers one completion a connection and closes it, without having said that it would."""
+
+    def handle(self):
+        while line := self.rfile.readline():
+            length = 0
+            while (header := self.rfile.readline()) not in (b"\r\n", b""):
+                if header.lower().startswith(b"content-length:"):
+                    length = int(header.split(b":")[1])
+            self.rfile.read(length)
+            if line.startswith(b"GET"):
+                self.answer(b"application/json", b'{"data": [{"id": "m"}]}')
+                continue
+            chunk = b'{"choices": [{"index": 0, "text": "a", "finish_reason": "length"}]}'
+            self.answer(b"text/event-stream", b"data: " + chunk + b"\n\ndata: [DONE]\n\n")
+            time.sleep(0.01)  # by now the client may have sent its next request on this connection
+            return
+
+    def answer(self, kind: bytes, body: bytes) -> None:
+        self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s" %
+                         (kind, len(body), body))
+
+
+def test_a_server_that_closes_kept_connections_fails_no_request(run, short):
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), ClosingServer) as server:
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        done = run("bench", "token-speed", "--url", f"http://127.0.0.1:{server.server_address[1]}",
+                   "--raw", "--prompts", short, "--runs", 8, "--max-new-tokens", 1)
+        server.shutdown()
+    assert done.returncode == 0, done.stderr
 
 
 def read_until(descriptor: int, text: bytes) -> None:
