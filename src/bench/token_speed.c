@@ -122,8 +122,8 @@ void token_speed_figures(struct token_speed_figures *out, const struct load_resu
             out->cached_tokens += r->cached_tokens;
             series_add(&out->ttft_ms, record_ttft_ms(r));
             whole_us += r->end_us - r->sent_us;
-            if (r->first_us == 0 || r->completion_tokens == 0)
-                continue;
+            if (r->n_chunks < 2 || r->completion_tokens == 0)
+                continue; /* in one piece: nothing was seen of its pace */
             decode_us += r->end_us - r->first_us;
             decoded += r->completion_tokens - 1;
         }

@@ -99,10 +99,13 @@ static struct record answered(int64_t at, int64_t ttft, int64_t whole, uint32_t 
 {
     struct record r;
     record_init(&r);
-    r.state = RECORD_OK;
+    r.state = RECORD_RUNNING;
     r.due_us = r.sent_us = r.accepted_us = 1 + at * 1000;
-    r.first_us = r.sent_us + ttft * 1000;
     r.end_us = r.sent_us + whole * 1000;
+    record_chunk(&r, r.sent_us + ttft * 1000);
+    if (whole > ttft)
+        record_chunk(&r, r.end_us);
+    r.state = RECORD_OK;
     r.prompt_tokens = 20;
     r.completion_tokens = tokens;
     return r;
@@ -190,11 +193,14 @@ static void an_answer_in_one_piece_has_no_decode_rate(void **state)
     assert_true(isnan(f.decode_tokens_per_s));
     token_speed_figures_fini(&f);
     silent.first_us = 0; /* no chunk had content */
+    silent.n_chunks = 0;
     run.records = &silent;
     token_speed_figures(&f, &run, 1, 0, 1);
     assert_true(isnan(f.decode_tokens_per_s));
     assert_int_equal(f.ttft_ms.n, 0);
     token_speed_figures_fini(&f);
+    record_fini(&r);
+    record_fini(&silent);
 }
 
 /* --- the result and the table --------------------------------------------------------------- */
