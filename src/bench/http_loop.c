@@ -103,6 +103,7 @@ void http_loop_step(struct http_loop *l, int64_t until_us)
     struct epoll_event events[EVENTS_A_STEP];
     int running;
     wait_until(l, until_us < l->timer_us ? until_us : l->timer_us);
+    l->woke_us = clock_now_us();
     int n = epoll_wait(l->epoll_fd, events, EVENTS_A_STEP, 0);
     for (int i = 0; i < n; i++) {
         int what = (events[i].events & EPOLLIN ? CURL_CSELECT_IN : 0) |

@@ -16,6 +16,7 @@ struct http_loop {
     CURLM *multi;
     int epoll_fd;
     int64_t timer_us; /* when libcurl wants to be called without a socket; INT64_MAX: never */
+    int64_t woke_us;  /* when the last step stopped sleeping */
 };
 
 /* The loop stays where it is until closed. max_connections: as many are kept for reuse. */

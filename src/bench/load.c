@@ -34,7 +34,7 @@ struct run {
     int64_t *places; /* (2 n): those at the start and one for each end */
     uint32_t first_place, n_places;
     int64_t base_us;   /* an item's due_us counts from here; 0: the clock has not started */
-    int64_t polled_us; /* the last poll returned; 0: none yet */
+    int64_t turned_us; /* the last poll began to take what had come; 0: none yet */
     uint32_t next;     /* first item that was not sent */
     uint32_t n_ended, n_failed;
     int64_t last_sent_us, last_end_us;
@@ -64,12 +64,12 @@ static bool stopped(struct run *run)
 static void poll_until(struct run *run, int64_t until_us)
 {
     int64_t now = clock_now_us();
-    if (run->base_us > 0 && run->polled_us > 0)
-        series_add(&run->out->generator.turn_ms, ms(now - run->polled_us));
+    if (run->base_us > 0 && run->turned_us > 0)
+        series_add(&run->out->generator.turn_ms, ms(now - run->turned_us));
     if (until_us > now + LOOK_US)
         until_us = now + LOOK_US;
     run->target->ops->poll(run->target, until_us);
-    run->polled_us = clock_now_us();
+    run->turned_us = run->target->woke_us;
 }
 
 static bool reserve(struct record *r, const struct work_item *item)
@@ -271,7 +271,7 @@ static bool send_next(struct run *run)
 static void start_clock(struct run *run)
 {
     run->cpu_ns = thread_cpu_ns();
-    run->polled_us = run->base_us = clock_now_us();
+    run->turned_us = run->base_us = clock_now_us();
     run->out->start_us = run->out->end_us = run->base_us + run->workload->items[0].due_us;
 }
 

@@ -45,7 +45,8 @@ struct load_options {
 
 struct load_generator {
     struct series lag_ms;  /* sent - due of each request */
-    struct series turn_ms; /* between two polls: how late a stamp can be */
+    struct series turn_ms; /* from a poll's waking to the next poll: how late a stamp can be, but
+                              for the time that the thread is ready and not let run */
     double cpu_share;      /* of one processor, by the generator's thread; [0, 1] */
     bool bottleneck;       /* the figures say more of the generator than of the target */
     char why[160];         /* in words, "" if not */

@@ -1,8 +1,6 @@
 #include "bench/measure.h"
 
-#include "base/buf.h"
 #include "base/mem.h"
-#include "text/utf8.h"
 
 #include <math.h>
 #include <string.h>
@@ -152,14 +150,13 @@ bool measure_failed(const struct measurement *m, struct err *err)
 
 /* --- as JSON -------------------------------------------------------------------------------- */
 
-/* Text from a server may be no UTF-8: one bad message must not lose a result. */
-static json_t *text_json(const char *text)
+/* A list to which something could not be added is none. */
+static json_t *whole(json_t *list, int bad)
 {
-    struct buf safe = {0};
-    utf8_append(&safe, text, strlen(text));
-    json_t *json = safe.failed ? NULL : json_stringn(buf_str(&safe), safe.len);
-    buf_fini(&safe);
-    return json;
+    if (!bad)
+        return list;
+    json_decref(list);
+    return NULL;
 }
 
 static json_t *at_ms(int64_t at_us, int64_t start_us)
@@ -203,27 +200,24 @@ static json_t *chunks_json(const struct record *r, int64_t start_us)
     int bad = 0;
     for (uint32_t i = 0; i < r->n_chunks; i++)
         bad |= json_array_append_new(list, at_ms(r->chunk_us[i], start_us));
-    if (!bad)
-        return list;
-    json_decref(list);
-    return NULL;
+    return whole(list, bad);
 }
 
 static json_t *request_json(const struct record *r, int64_t start_us)
 {
-    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:o, "
-                     "s:o}",
-                     "due_ms", at_ms(r->due_us, start_us), "sent_ms", at_ms(r->sent_us, start_us),
-                     "accepted_ms", at_ms(r->accepted_us, start_us), "first_ms",
-                     at_ms(r->first_us, start_us), "end_ms", at_ms(r->end_us, start_us), "state",
-                     state_name(r->state), "error", r->error[0] ? text_json(r->error) : json_null(),
-                     "http_status", r->http_status ? json_integer(r->http_status) : json_null(),
-                     "prompt_tokens", (json_int_t)r->prompt_tokens, "completion_tokens",
-                     (json_int_t)r->completion_tokens, "cached_tokens",
-                     (json_int_t)r->cached_tokens, "finish",
-                     r->finish[0] ? text_json(r->finish) : json_null(), "ttft", ttft_json(r),
-                     "server_ttft_ms", result_number(r->server_ttft_ms), "server_queue_ms",
-                     result_number(r->server_queue_ms), "chunks_ms", chunks_json(r, start_us));
+    return json_pack(
+        "{s:o, s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:o, "
+        "s:o}",
+        "due_ms", at_ms(r->due_us, start_us), "sent_ms", at_ms(r->sent_us, start_us), "accepted_ms",
+        at_ms(r->accepted_us, start_us), "first_ms", at_ms(r->first_us, start_us), "end_ms",
+        at_ms(r->end_us, start_us), "state", state_name(r->state), "error",
+        r->error[0] ? result_text(r->error) : json_null(), "http_status",
+        r->http_status ? json_integer(r->http_status) : json_null(), "prompt_tokens",
+        (json_int_t)r->prompt_tokens, "completion_tokens", (json_int_t)r->completion_tokens,
+        "cached_tokens", (json_int_t)r->cached_tokens, "finish",
+        r->finish[0] ? result_text(r->finish) : json_null(), "ttft", ttft_json(r), "server_ttft_ms",
+        result_number(r->server_ttft_ms), "server_queue_ms", result_number(r->server_queue_ms),
+        "chunks_ms", chunks_json(r, start_us));
 }
 
 static json_t *requests_json(const struct load_result *run)
@@ -232,10 +226,7 @@ static json_t *requests_json(const struct load_result *run)
     int bad = list == NULL;
     for (uint32_t i = 0; i < run->n && !bad; i++)
         bad = json_array_append_new(list, request_json(&run->records[i], run->start_us));
-    if (!bad)
-        return list;
-    json_decref(list);
-    return NULL;
+    return whole(list, bad);
 }
 
 static json_t *generator_json(struct load_generator *g)
@@ -249,9 +240,11 @@ static json_t *background_json(const struct load_result *run)
 {
     const struct series *gaps = &run->background_gap_ms;
     json_t *list = json_array();
+    int bad = gaps->failed;
     for (size_t i = 0; i < gaps->n; i++)
-        json_array_append_new(list, result_number(gaps->v[i]));
-    return json_pack("{s:o, s:I}", "gaps_ms", list, "failed", (json_int_t)run->background_failed);
+        bad |= json_array_append_new(list, result_number(gaps->v[i]));
+    return json_pack("{s:o, s:I}", "gaps_ms", whole(list, bad), "failed",
+                     (json_int_t)run->background_failed);
 }
 
 static json_t *distributions_json(struct summary *s)
@@ -335,9 +328,11 @@ static void set_statistics(struct result *out, const char *name, struct series *
 static json_t *gaps_json(const struct record *r)
 {
     json_t *list = json_array();
+    int bad = 0;
     for (uint32_t i = 1; i < r->n_chunks; i++)
-        json_array_append_new(list, json_real((double)(r->chunk_us[i] - r->chunk_us[i - 1]) / 1e6));
-    return list;
+        bad |= json_array_append_new(
+            list, json_real((double)(r->chunk_us[i] - r->chunk_us[i - 1]) / 1e6));
+    return whole(list, bad);
 }
 
 /* One entry a request, as vLLM has it: 0 and "" where there is none. */
@@ -354,7 +349,7 @@ static void set_lists(const struct measurement *m, struct result *out)
             bad |= json_array_append_new(outputs, json_integer(r->completion_tokens));
             bad |= json_array_append_new(ttfts, json_real(isnan(ttft) ? 0 : ttft / 1e3));
             bad |= json_array_append_new(itls, gaps_json(r));
-            bad |= json_array_append_new(errors, text_json(r->error));
+            bad |= json_array_append_new(errors, result_text(r->error));
         }
     }
     out->failed |= bad != 0;

@@ -60,7 +60,7 @@ void series_sort(struct series *s)
 
 double series_percentile(struct series *s, double p)
 {
-    if (s->n == 0)
+    if (s->n == 0 || s->failed)
         return NAN;
     series_sort(s);
     double rank = p / 100 * (double)(s->n - 1);
@@ -79,7 +79,7 @@ double series_mean(const struct series *s)
     double sum = 0;
     for (size_t i = 0; i < s->n; i++)
         sum += s->v[i];
-    return s->n ? sum / (double)s->n : NAN;
+    return s->n && !s->failed ? sum / (double)s->n : NAN;
 }
 
 double series_sd(const struct series *s)

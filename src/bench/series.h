@@ -8,7 +8,8 @@
 struct series {
     double *v; /* (n); in the order they came until the first percentile sorts them */
     size_t n, cap;
-    bool failed; /* memory was short once: the samples are not complete; sticks */
+    bool failed; /* memory was short once: the samples are not complete; sticks, and every figure
+                    of them is NAN */
 };
 
 /* NAN is no sample and is not added. */

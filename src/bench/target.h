@@ -16,7 +16,8 @@ struct target_ops {
     /* Starts one request and returns at once; a failure is the record's. Stamps sent_us itself, as
      * late as it can. The item is borrowed until the record has ended. */
     void (*send)(struct target *t, const struct work_item *item, struct record *r);
-    /* Takes what has come, or sleeps until something comes or `until_us` (on the clock) passes. */
+    /* Takes what has come, or sleeps until something comes or `until_us` (on the clock) passes.
+     * Says in woke_us when it began to take. */
     void (*poll)(struct target *t, int64_t until_us);
     /* The record ends with RECORD_CANCELLED in a poll to come, or with what came before. */
     void (*cancel)(struct target *t, struct record *r);
@@ -26,6 +27,7 @@ struct target_ops {
 struct target {
     const struct target_ops *ops;
     bool in_process;
+    int64_t woke_us;  /* when the last poll stopped sleeping: what it then took was stamped later */
     char model[128];  /* the name for tables */
     char engine[128]; /* engine's name and device, or the URL */
 };

@@ -184,6 +184,7 @@ static void engine_target_poll(struct target *base, int64_t until_us)
     const struct timespec timeout = {.tv_sec = left_us / 1000000,
                                      .tv_nsec = left_us % 1000000 * 1000};
     ppoll(&fd, 1, &timeout, NULL); /* a signal ends it too: the caller may have to stop */
+    base->woke_us = clock_now_us();
     engine_events_clear(t->engine);
     struct request *request;
     while ((request = engine_next_event(t->engine)))

@@ -89,6 +89,7 @@ static void poll_answers(struct target *base, int64_t until_us)
     CURL *easy;
     CURLcode code;
     http_loop_step(&t->loop, t->n_cancelled > 0 ? 0 : until_us);
+    base->woke_us = t->loop.woke_us;
     while ((easy = http_loop_ended(&t->loop, &code))) {
         struct http_exchange *x = NULL;
         curl_easy_getinfo(easy, CURLINFO_PRIVATE, &x);

@@ -59,6 +59,7 @@ struct script {
     struct script_answer (*answer)(struct script *s, const struct work_item *item);
     void *arg;
     int64_t send_cost_us; /* before sent_us is stamped */
+    int64_t take_cost_us; /* of each event, before it is stamped */
     int64_t poll_late_us; /* a poll wakes up so much after what it waited for */
     int64_t stop_at_us;   /* 0: never */
     atomic_bool stop;
@@ -115,6 +116,8 @@ static void script_event(struct script *s, struct script_flight *f)
 {
     const struct script_answer *a = &f->answer;
     int64_t at = f->next_us;
+    if (s->take_cost_us > 0)
+        at = script_now_us += s->take_cost_us;
     if (f->cancelled) {
         script_end(s, f, RECORD_CANCELLED, at);
     } else if (f->told < a->n_chunks) {
@@ -138,6 +141,7 @@ static void script_poll(struct target *t, int64_t until_us)
             wake = s->flights[i].next_us;
     if (wake > script_now_us)
         script_now_us = wake + s->poll_late_us;
+    t->woke_us = script_now_us;
     for (uint32_t i = 0; i < s->n_flights;)
         if (s->flights[i].next_us > script_now_us)
             i++;

@@ -242,6 +242,17 @@ static void looking_late_makes_it_the_bottleneck(void **state)
     assert_non_null(strstr(result.generator.why, "looked at late"));
 }
 
+static void taking_long_in_a_poll_makes_it_the_bottleneck(void **state)
+{
+    (void)state;
+    script.take_cost_us = 8 * MS;
+    script_run(3, 1, 500 * MS, (struct load_options){0}); /* a chunk and an end, 5 ms after */
+    assert_true(series_percentile(&result.generator.lag_ms, 100) == 0);
+    assert_true(series_percentile(&result.generator.turn_ms, 100) == 16);
+    assert_true(result.generator.bottleneck);
+    assert_non_null(strstr(result.generator.why, "looked at late"));
+}
+
 /* Real processor time, virtual wall time. */
 static void burn(struct script *s)
 {
@@ -396,6 +407,7 @@ int main(void)
         TEST(a_lag_that_is_small_beside_the_ttft_is_none),
         TEST(a_small_lag_is_none_even_beside_a_small_ttft),
         TEST(looking_late_makes_it_the_bottleneck),
+        TEST(taking_long_in_a_poll_makes_it_the_bottleneck),
         TEST(a_busy_thread_makes_it_the_bottleneck),
         TEST(a_short_run_may_be_busy),
         TEST(progress_counts_up_to_all),

@@ -108,6 +108,7 @@ static void many_are_all_kept(void **state)
     assert_int_equal(s.n, 10001);
     series_add(&s, 1);
     assert_int_equal(s.n, 10001);
+    assert_true(isnan(series_percentile(&s, 50)) && isnan(series_mean(&s)) && isnan(series_sd(&s)));
     series_fini(&s);
     series_fini(&more);
 }
