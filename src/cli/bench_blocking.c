@@ -35,15 +35,9 @@ static enum status measure(struct job *job, enum blocking_mode mode, struct targ
 {
     const struct bench_blocking *b = job->b;
     struct workload_options workload = *b->workload;
-    const struct measure_options options = {
-        .warmup_runs = b->common->warmup_runs,
-        .repeat_runs = b->common->repeat_runs,
-        .first_run = first_run(job, mode),
-        .tokenizer = tokenizer,
-        .goodput = b->goodput,
-        .stop = b->stop,
-        .progress = bench_common_progress,
-    };
+    struct measure_options options = bench_common_measure(b->common, tokenizer, b->stop);
+    options.first_run = first_run(job, mode);
+    options.goodput = b->goodput;
     workload.stream = mode == BLOCKING_STREAM;
     enum status status = measure_run(target, &workload, &options, &job->modes.of[mode], err);
     bench_common_progress_clear();
@@ -185,16 +179,16 @@ static enum status report(struct job *job, struct err *err)
     struct buf table = {0};
     struct result result;
     head(&table, job);
-    bool complete = blocking_table(&table, &job->modes);
-    fputs(buf_str(&table), bench_common_table(common));
+    table.failed |= !blocking_table(&table, &job->modes);
+    enum status status = bench_common_print(common, &table, err);
     buf_fini(&table);
-    if (!complete)
-        return err_set(err, STATUS_NO_MEMORY, "no memory for the table");
+    if (status != STATUS_OK)
+        return status;
     result_init(&result, "blocking", common->note, workload_json(job->b->workload),
                 job->environment);
     job->environment = NULL;
     blocking_result(&job->modes, job->b->goodput, &result);
-    enum status status = bench_common_write(common, &result, err);
+    status = bench_common_write(common, &result, err);
     result_fini(&result);
     return status;
 }

@@ -72,9 +72,11 @@ enum status bench_common_check(const struct bench_common *c, struct err *err)
     return STATUS_OK;
 }
 
-FILE *bench_common_table(const struct bench_common *c)
+enum status bench_common_print(const struct bench_common *c, const struct buf *table,
+                               struct err *err)
 {
-    return c->output && is_standard(c->output) ? stderr : stdout;
+    fputs(buf_str(table), c->output && is_standard(c->output) ? stderr : stdout);
+    return table->failed ? err_set(err, STATUS_NO_MEMORY, "no memory for the table") : STATUS_OK;
 }
 
 static enum status write_stream(FILE *f, const char *path, const struct result *r, struct err *err)
@@ -299,6 +301,31 @@ void bench_common_close(struct bench_target *t)
 
 /* --- benchmarks of requests ----------------------------------------------------------------- */
 
+struct measure_options bench_common_measure(const struct bench_common *c,
+                                            const struct tokenizer *tokenizer,
+                                            const atomic_bool *stop)
+{
+    return (struct measure_options){
+        .warmup_runs = c->warmup_runs,
+        .repeat_runs = c->repeat_runs,
+        .tokenizer = tokenizer,
+        .stop = stop,
+        .progress = bench_common_progress,
+    };
+}
+
+enum status bench_common_parse_goodput(void *field, const char *text, struct err *err)
+{
+    if (summary_parse_goodput(text, field, err) != STATUS_OK)
+        return err_context(err, "--goodput");
+    return STATUS_OK;
+}
+
+const struct goodput *bench_common_goodput(const struct goodput *g)
+{
+    return g->ttft_ms > 0 || g->tpot_ms > 0 || g->e2el_ms > 0 ? g : NULL;
+}
+
 enum status bench_common_requests(const struct bench_common *c,
                                   const struct bench_target_options *o,
                                   const struct bench_target *t, struct measurement *m,
@@ -316,9 +343,8 @@ enum status bench_common_requests(const struct bench_common *c,
         .prefill_tokens = options->max_step_prompt_tokens,
         .repeat_runs = c->repeat_runs,
     };
-    bool complete = streaming_table(table, m, &setup, goodput) && !table->failed;
-    fputs(buf_str(table), bench_common_table(c));
-    return complete ? STATUS_OK : err_set(err, STATUS_NO_MEMORY, "no memory for the table");
+    table->failed |= !streaming_table(table, m, &setup, goodput);
+    return bench_common_print(c, table, err);
 }
 
 /* 0: no bound */
@@ -383,4 +409,10 @@ const atomic_bool *bench_common_catch_interrupt(void)
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
     return &interrupted;
+}
+
+int bench_common_exit(const char *command, enum status status, const struct err *err)
+{
+    int code = status == STATUS_OK ? EXIT_SUCCESS : flags_fail(command, err);
+    return atomic_load(&interrupted) ? FLAGS_INTERRUPTED : code;
 }

@@ -21,7 +21,10 @@ struct flag_group bench_common_flags(struct bench_common *c); /* --output --note
 /* Before anything is measured: a wrong path costs no minutes. What is there is kept until the
  * result is written. */
 enum status bench_common_check(const struct bench_common *c, struct err *err);
-FILE *bench_common_table(const struct bench_common *c); /* stdout, or stderr beside "-" */
+/* To stdout, or to stderr beside "-". A table that memory was short for is printed as far as it
+ * goes, and STATUS_NO_MEMORY. */
+enum status bench_common_print(const struct bench_common *c, const struct buf *table,
+                               struct err *err);
 enum status bench_common_write(const struct bench_common *c, const struct result *r,
                                struct err *err);
 
@@ -48,6 +51,13 @@ enum status bench_common_open(struct bench_target *out, struct bench_target_opti
                               uint32_t n_slots, struct err *err);
 void bench_common_close(struct bench_target *t);
 
+/* The part of measure_options that is the same in all of them. */
+struct measure_options bench_common_measure(const struct bench_common *c,
+                                            const struct tokenizer *tokenizer,
+                                            const atomic_bool *stop);
+/* FLAG_CUSTOM's, of a struct goodput; and NULL where none was given. */
+enum status bench_common_parse_goodput(void *field, const char *text, struct err *err);
+const struct goodput *bench_common_goodput(const struct goodput *g);
 /* For benchmarks of requests: the table of bench streaming behind what is in *table, printed. */
 enum status bench_common_requests(const struct bench_common *c,
                                   const struct bench_target_options *o,
@@ -64,5 +74,8 @@ void bench_common_progress(void *arg, uint32_t run, uint32_t n_runs, uint32_t en
 void bench_common_progress_clear(void);
 /* SIGINT sets it; a second SIGINT ends the program. Call once, before threads. */
 const atomic_bool *bench_common_catch_interrupt(void);
+/* Says what is wrong, if anything; the exit code is then 1, and after an interruption that of a
+ * shell for SIGINT. */
+int bench_common_exit(const char *command, enum status status, const struct err *err);
 
 #endif

@@ -133,11 +133,10 @@ static enum status run(struct job *job, struct err *err)
         st = compare_files(job, err);
     if (!st)
         st = require_all(job, err);
+    if (!st)
+        st = bench_common_print(&a->common, &job->text, err);
     if (st)
         return st;
-    if (job->text.failed)
-        return err_set(err, STATUS_NO_MEMORY, "no memory for the comparison");
-    fputs(buf_str(&job->text), bench_common_table(&a->common));
     st = bench_common_write(&a->common, &(struct result){.root = job->json}, err);
     if (!st && job->n_failed)
         st = err_set(err, STATUS_INVALID, "%u of %u requirements do not hold", job->n_failed,

@@ -7,14 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define COMMAND          "bench curves"
-#define EXIT_INTERRUPTED 130 /* what a shell reports for SIGINT */
+#define COMMAND "bench curves"
 
 struct args {
     struct bench_common common;
     struct bench_target_options target;
     struct curves_options curves;
-    float start_rate, max_rate, knee_factor, cost_per_hour;
 };
 
 /* One of curves_names; -1 for another. */
@@ -66,14 +64,14 @@ static const struct flag own_flags[] = {
      FLAG_U32, FLAG_FIELD(args, curves.num_requests), .min = 1, .max = LIMIT_BENCH_IN_ENGINE},
     {"--start-rate", "R", "requests per second to begin with\n"
                           "(default: what one request at a time makes)",
-     FLAG_F32, FLAG_FIELD(args, start_rate), .min = 1e-3, .max = 1e6},
+     FLAG_F64, FLAG_FIELD(args, curves.start_rate), .min = 1e-3, .max = 1e6},
     {"--max-rate", "R", "no doubling past it (default 10000)",
-     FLAG_F32, FLAG_FIELD(args, max_rate), .min = 1e-3, .max = 1e6},
+     FLAG_F64, FLAG_FIELD(args, curves.max_rate), .min = 1e-3, .max = 1e6},
     {"--knee-factor", "F", "a rate holds while TTFT p50 is at most so many times that of one\n"
                            "request at a time (default 2)",
-     FLAG_F32, FLAG_FIELD(args, knee_factor), .min = 1, .max = 1e3},
+     FLAG_F64, FLAG_FIELD(args, curves.knee_factor), .min = 1, .max = 1e3},
     {"--machine-cost-per-hour", "C", "in any currency: says what a million tokens cost",
-     FLAG_F32, FLAG_FIELD(args, cost_per_hour), .min = 0, .max = 1e9},
+     FLAG_F64, FLAG_FIELD(args, curves.cost_per_hour), .min = 0, .max = 1e9},
 };
 // clang-format on
 
@@ -90,14 +88,11 @@ static enum status measure(void *arg, const struct workload_options *w, bool war
                            struct measurement *out, struct err *err)
 {
     struct job *job = arg;
-    const struct measure_options options = {
-        .first_run = job->n_runs,
-        .warmup_runs = warm_up ? job->args->common.warmup_runs : 0,
-        .repeat_runs = job->args->common.repeat_runs,
-        .tokenizer = job->target.tokenizer,
-        .stop = job->stop,
-        .progress = bench_common_progress,
-    };
+    struct measure_options options =
+        bench_common_measure(&job->args->common, job->target.tokenizer, job->stop);
+    options.first_run = job->n_runs;
+    if (!warm_up)
+        options.warmup_runs = 0;
     job->n_runs += options.warmup_runs + options.repeat_runs;
     enum status status = measure_run(job->target.target, w, &options, out, err);
     bench_common_progress_clear();
@@ -110,10 +105,10 @@ static enum status print_tables(const struct job *job, struct curves *c,
     struct buf table = {0};
     const struct target *t = job->target.target;
     buf_printf(&table, "%s; %s; repeats: %u\n", t->model, t->engine, job->args->common.repeat_runs);
-    bool complete = curves_table(&table, c, o);
-    fputs(buf_str(&table), bench_common_table(&job->args->common));
+    table.failed |= !curves_table(&table, c, o);
+    enum status status = bench_common_print(&job->args->common, &table, err);
     buf_fini(&table);
-    return complete ? STATUS_OK : err_set(err, STATUS_NO_MEMORY, "no memory for the tables");
+    return status;
 }
 
 static enum status write_result(struct job *job, struct curves *c, const struct curves_options *o,
@@ -156,10 +151,6 @@ static enum status run(struct args *args, const atomic_bool *stop, struct err *e
     struct job job = {.args = args, .stop = stop};
     struct curves_options o = args->curves;
     o.seed = args->common.seed;
-    o.start_rate = (double)args->start_rate;
-    o.max_rate = (double)args->max_rate;
-    o.knee_factor = (double)args->knee_factor;
-    o.cost_per_hour = (double)args->cost_per_hour;
     enum status status = curves_check(&o, err);
     if (status == STATUS_OK)
         status = bench_common_check(&args->common, err);
@@ -178,8 +169,6 @@ int bench_curves_main(int argc, char **argv)
         .common = bench_common_default,
         .target = bench_common_target,
         .curves = curves_default,
-        .max_rate = (float)curves_default.max_rate,
-        .knee_factor = (float)curves_default.knee_factor,
     };
     struct flag_set set = {
         .command = COMMAND,
@@ -198,6 +187,5 @@ int bench_curves_main(int argc, char **argv)
         return exit_code;
     const atomic_bool *stop = bench_common_catch_interrupt();
     enum status status = run(&args, stop, &err);
-    exit_code = status == STATUS_OK ? EXIT_SUCCESS : flags_fail(COMMAND, &err);
-    return atomic_load(stop) ? EXIT_INTERRUPTED : exit_code;
+    return bench_common_exit(COMMAND, status, &err);
 }

@@ -44,13 +44,13 @@ static enum status show(const struct args *args, const struct history_entry *ent
 {
     struct buf text = {0};
     history_text(entries, n, &text);
-    bool failed = text.failed;
-    fputs(buf_str(&text), bench_common_table(&args->common));
+    enum status st = bench_common_print(&args->common, &text, err);
     buf_fini(&text);
+    if (st)
+        return st;
     struct result json = {
-        json_pack("{s:s, s:o}", "schema", SCHEMA, "results", history_json(entries, n)), failed};
-    enum status st = failed ? err_set(err, STATUS_NO_MEMORY, "no memory for the table")
-                            : bench_common_write(&args->common, &json, err);
+        .root = json_pack("{s:s, s:o}", "schema", SCHEMA, "results", history_json(entries, n))};
+    st = bench_common_write(&args->common, &json, err);
     result_fini(&json);
     return st;
 }

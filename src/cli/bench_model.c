@@ -4,6 +4,7 @@
 #include "base/limits.h"
 #include "bench/environment.h"
 #include "bench/model_speed.h"
+#include "bench/table.h"
 #include "cli/bench_common.h"
 #include "cli/flags.h"
 #include "cli/options.h"
@@ -38,23 +39,31 @@ static void show_progress(uint32_t run, uint32_t n_runs)
 }
 
 /* Percentiles sort, and the result keeps the repeats in order: a copy is sorted. */
-static void print_series(FILE *out, const char *name, uint32_t n_tokens, const struct series *s)
+static void put_series(struct buf *out, const char *name, uint32_t n_tokens, const struct series *s)
 {
     struct series sorted = {0};
     series_add_all(&sorted, s);
-    fprintf(out, "%-8s %6u %12.1f %12.1f %12.1f\n", name, n_tokens, series_percentile(&sorted, 50),
-            series_percentile(&sorted, 0), series_percentile(&sorted, 100));
+    buf_printf(out, "%-8s %6u", name, n_tokens);
+    table_number(out, 12, 1, series_percentile(&sorted, 50));
+    table_number(out, 12, 1, series_percentile(&sorted, 0));
+    table_number(out, 12, 1, series_percentile(&sorted, 100));
+    buf_putc(out, '\n');
+    out->failed |= sorted.failed;
     series_fini(&sorted);
 }
 
-static void print_table(const struct args *a, const struct model_speed *m)
+static enum status print_table(const struct args *a, const struct model_speed *m, struct err *err)
 {
-    FILE *out = bench_common_table(&a->common);
-    fprintf(out, "%s, %u threads, depth %u, %u runs\n", cpu_model_name(), a->options.n_threads,
-            a->speed.depth, a->common.repeat_runs);
-    fprintf(out, "%-8s %6s %12s %12s %12s\n", "", "tokens", "tokens/s", "min", "max");
-    print_series(out, "prefill", a->speed.n_prompt, &m->prefill);
-    print_series(out, "decode", a->speed.n_generate, &m->decode);
+    struct buf table = {0};
+    buf_printf(&table, "%s, %u threads, depth %u, ", cpu_model_name(), a->options.n_threads,
+               a->speed.depth);
+    table_count(&table, a->common.repeat_runs, "run");
+    buf_printf(&table, "\n%-8s %6s %12s %12s %12s\n", "", "tokens", "tokens/s", "min", "max");
+    put_series(&table, "prefill", a->speed.n_prompt, &m->prefill);
+    put_series(&table, "decode", a->speed.n_generate, &m->decode);
+    enum status st = bench_common_print(&a->common, &table, err);
+    buf_fini(&table);
+    return st;
 }
 
 static enum status write_result(const struct args *a, const struct loader *loader,
@@ -94,7 +103,7 @@ static enum status measure(struct args *a, const struct loader *loader, struct e
     enum status st = model_speed_run(&m, loader->model, &a->speed, err);
     bench_common_progress_clear();
     if (!st)
-        print_table(a, &m);
+        st = print_table(a, &m, err);
     if (!st && a->common.output)
         st = write_result(a, loader, &m, err);
     model_speed_fini(&m);

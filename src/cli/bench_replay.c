@@ -6,11 +6,10 @@
 
 #include <stdlib.h>
 
-#define COMMAND          "bench replay"
-#define EXIT_INTERRUPTED 130     /* what a shell reports for SIGINT */
-#define LABEL            "%-26s" /* as in the table below it */
-#define MIN_SPEED        1e-3
-#define MAX_SPEED        1e6
+#define COMMAND   "bench replay"
+#define LABEL     "%-26s" /* as in the table below it */
+#define MIN_SPEED 1e-3
+#define MAX_SPEED 1e6
 
 struct args {
     struct bench_common common;
@@ -20,13 +19,6 @@ struct args {
     struct goodput goodput;
     const char *path;
 };
-
-static enum status parse_goodput(void *field, const char *text, struct err *err)
-{
-    if (summary_parse_goodput(text, field, err) != STATUS_OK)
-        return err_context(err, "--goodput");
-    return STATUS_OK;
-}
 
 // clang-format off
 static const struct flag own_flags[] = {
@@ -39,7 +31,7 @@ static const struct flag own_flags[] = {
     {"--max-concurrency", "N", "requests in flight at most; others wait (default: no bound)",
      FLAG_U32, FLAG_FIELD(args, max_concurrency), .max = LIMIT_BENCH_REQUESTS},
     {"--goodput", "LIST", "objectives in ms, such as ttft:500,tpot:50,e2el:5000",
-     FLAG_CUSTOM, FLAG_FIELD(args, goodput), .parse = parse_goodput},
+     FLAG_CUSTOM, FLAG_FIELD(args, goodput), .parse = bench_common_parse_goodput},
 };
 // clang-format on
 
@@ -60,12 +52,6 @@ static enum status make_items(void *arg, uint32_t run, struct workload *out, str
                        &job->inexact, err);
 }
 
-static const struct goodput *goodput_of(const struct args *args)
-{
-    const struct goodput *g = &args->goodput;
-    return g->ttft_ms > 0 || g->tpot_ms > 0 || g->e2el_ms > 0 ? g : NULL;
-}
-
 static uint32_t at_once(const struct job *job)
 {
     uint32_t n = job->replay.n, most = job->args->max_concurrency;
@@ -75,14 +61,9 @@ static uint32_t at_once(const struct job *job)
 static enum status measure(struct job *job, struct err *err)
 {
     const struct args *args = job->args;
-    const struct measure_options options = {
-        .warmup_runs = args->common.warmup_runs,
-        .repeat_runs = args->common.repeat_runs,
-        .tokenizer = job->target.tokenizer,
-        .goodput = goodput_of(args),
-        .stop = job->stop,
-        .progress = bench_common_progress,
-    };
+    struct measure_options options =
+        bench_common_measure(&args->common, job->target.tokenizer, job->stop);
+    options.goodput = bench_common_goodput(&args->goodput);
     enum status st = measure_made(job->target.target, make_items, job, args->max_concurrency,
                                   &options, &job->m, err);
     bench_common_progress_clear();
@@ -119,7 +100,7 @@ static enum status print_table(struct job *job, struct err *err)
     struct buf table = {0};
     put_trace(&table, job);
     enum status st = bench_common_requests(&args->common, &args->target, &job->target, &job->m,
-                                           goodput_of(args), &table, err);
+                                           bench_common_goodput(&args->goodput), &table, err);
     buf_fini(&table);
     return st;
 }
@@ -132,8 +113,8 @@ static enum status write_result(struct job *job, struct err *err)
                 replay_json(&job->replay, &args->replay, args->max_concurrency),
                 job->target.environment);
     job->target.environment = NULL;
-    bench_common_settings(&result, &args->target, goodput_of(args));
-    measure_result(&job->m, goodput_of(args), &result);
+    bench_common_settings(&result, &args->target, bench_common_goodput(&args->goodput));
+    measure_result(&job->m, bench_common_goodput(&args->goodput), &result);
     enum status st = bench_common_write(&args->common, &result, err);
     result_fini(&result);
     return st;
@@ -194,6 +175,5 @@ int bench_replay_main(int argc, char **argv)
     enum status st =
         args.path ? run(&job, &args, &err)
                   : err_set(&err, STATUS_INVALID, "expected a trace: firstlight " COMMAND " FILE");
-    exit_code = st == STATUS_OK ? EXIT_SUCCESS : flags_fail(COMMAND, &err);
-    return atomic_load(stop) ? EXIT_INTERRUPTED : exit_code;
+    return bench_common_exit(COMMAND, st, &err);
 }

@@ -12,7 +12,6 @@
 #define DEFAULT_PROMPT   128
 #define DEFAULT_TOKENS   64
 #define DEFAULT_RATE     4
-#define EXIT_INTERRUPTED 130 /* what a shell reports for SIGINT */
 
 struct args {
     struct bench_common common;
@@ -93,13 +92,8 @@ static enum status check(struct job *job, struct err *err)
 static enum status measure(struct job *job, struct err *err)
 {
     struct target *t = job->target.target;
-    struct measure_options options = {
-        .warmup_runs = job->args->common.warmup_runs,
-        .repeat_runs = job->args->common.repeat_runs,
-        .tokenizer = job->target.tokenizer,
-        .stop = job->stop,
-        .progress = bench_common_progress,
-    };
+    const struct measure_options options =
+        bench_common_measure(&job->args->common, job->target.tokenizer, job->stop);
     enum status st =
         job->mode == MODES_ONLINE
             ? measure_run(t, &job->workload, &options, &job->measurement, err)
@@ -108,12 +102,13 @@ static enum status measure(struct job *job, struct err *err)
     return st;
 }
 
-static void print_table(struct job *job)
+static enum status print_table(struct job *job, struct err *err)
 {
     struct buf table = {0};
     modes_table(&table, job->mode, &job->measurement, &job->workload, job->target.target);
-    fputs(buf_str(&table), bench_common_table(&job->args->common));
+    enum status st = bench_common_print(&job->args->common, &table, err);
     buf_fini(&table);
+    return st;
 }
 
 static enum status write_result(struct job *job, struct err *err)
@@ -137,8 +132,9 @@ static enum status run(struct job *job, struct args *args, struct err *err)
         st = measure(job, err);
     if (st)
         return st;
-    print_table(job);
-    st = write_result(job, err);
+    st = print_table(job, err);
+    if (!st)
+        st = write_result(job, err);
     if (!st && measure_failed(&job->measurement, err))
         st = err->code;
     return st;
@@ -171,6 +167,5 @@ int bench_scheduler_main(int argc, char **argv)
     enum status st = run(&job, &args, &err);
     measure_fini(&job.measurement);
     bench_common_close(&job.target);
-    exit_code = st ? flags_fail(COMMAND, &err) : EXIT_SUCCESS;
-    return atomic_load(job.stop) ? EXIT_INTERRUPTED : exit_code;
+    return bench_common_exit(COMMAND, st, &err);
 }

@@ -10,16 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define COMMAND          "bench streaming"
-#define EXIT_INTERRUPTED 130 /* what a shell reports for SIGINT */
+#define COMMAND "bench streaming"
 /* The reference tool's batch. */
 #define DEFAULT_BATCH         64
 #define DEFAULT_PREFILL_BATCH 16
-
-struct objectives {
-    bool given;
-    struct goodput value;
-};
 
 enum device { DEVICE_UNSET = -1, DEVICE_CPU, DEVICE_CUDA };
 
@@ -35,22 +29,13 @@ struct args {
     struct bench_common common;
     struct bench_target_options target;
     struct workload_options workload;
-    struct objectives goodput;
+    struct goodput goodput; /* none given: all 0 */
     struct aliases aliases;
     int endpoint; /* 1: chat */
     bool compare_blocking;
 };
 
 /* --- flags ---------------------------------------------------------------------------------- */
-
-static enum status parse_goodput(void *field, const char *text, struct err *err)
-{
-    struct objectives *o = field;
-    o->given = true;
-    if (summary_parse_goodput(text, &o->value, err) != STATUS_OK)
-        return err_context(err, "--goodput");
-    return STATUS_OK;
-}
 
 static const char *const endpoints[] = {"completions", "chat", NULL};
 static const char *const devices[] = {[DEVICE_CPU] = "cpu", [DEVICE_CUDA] = "cuda", NULL};
@@ -86,7 +71,7 @@ static const struct flag workload_flags[] = {
     {"--no-stop-on-eos", NULL, "go on past the model's end of text",
      FLAG_BOOL, FIELD(workload.ignore_eos)},
     {"--goodput", "LIST", "objectives in ms, such as ttft:500,tpot:50,e2el:5000",
-     FLAG_CUSTOM, FIELD(goodput), .parse = parse_goodput},
+     FLAG_CUSTOM, FIELD(goodput), .parse = bench_common_parse_goodput},
     {"--compare-blocking", NULL, "the same requests without streaming, through cpu-sync, and\n"
                                  "streamed; starts its own servers unless --url is given",
      FLAG_BOOL, FIELD(compare_blocking)},
@@ -199,17 +184,12 @@ static uint32_t at_once(const struct workload_options *w)
     return n + w->background;
 }
 
-static const struct goodput *goodput_of(const struct args *args)
-{
-    return args->goodput.given ? &args->goodput.value : NULL;
-}
-
 static enum status print_table(const struct args *args, const struct bench_target *target,
                                struct measurement *m, struct err *err)
 {
     struct buf table = {0};
     enum status status = bench_common_requests(&args->common, &args->target, target, m,
-                                               goodput_of(args), &table, err);
+                                               bench_common_goodput(&args->goodput), &table, err);
     buf_fini(&table);
     return status;
 }
@@ -221,8 +201,8 @@ static enum status write_result(const struct args *args, struct bench_target *ta
     result_init(&result, "streaming", args->common.note, workload_json(&args->workload),
                 target->environment);
     target->environment = NULL;
-    bench_common_settings(&result, &args->target, goodput_of(args));
-    measure_result(m, goodput_of(args), &result);
+    bench_common_settings(&result, &args->target, bench_common_goodput(&args->goodput));
+    measure_result(m, bench_common_goodput(&args->goodput), &result);
     enum status status = bench_common_write(&args->common, &result, err);
     result_fini(&result);
     return status;
@@ -231,14 +211,8 @@ static enum status write_result(const struct args *args, struct bench_target *ta
 static enum status measure(const struct args *args, struct bench_target *target,
                            const atomic_bool *stop, struct measurement *m, struct err *err)
 {
-    const struct measure_options options = {
-        .warmup_runs = args->common.warmup_runs,
-        .repeat_runs = args->common.repeat_runs,
-        .tokenizer = target->tokenizer,
-        .goodput = goodput_of(args),
-        .stop = stop,
-        .progress = bench_common_progress,
-    };
+    struct measure_options options = bench_common_measure(&args->common, target->tokenizer, stop);
+    options.goodput = bench_common_goodput(&args->goodput);
     enum status status = measure_run(target->target, &args->workload, &options, m, err);
     bench_common_progress_clear();
     return status;
@@ -269,7 +243,7 @@ static enum status run_either(struct args *args, const atomic_bool *stop, struct
         .common = &args->common,
         .target = &args->target,
         .workload = &args->workload,
-        .goodput = goodput_of(args),
+        .goodput = bench_common_goodput(&args->goodput),
         .at_once = at_once(&args->workload),
         .stop = stop,
     };
@@ -303,7 +277,7 @@ int bench_streaming_main(int argc, char **argv)
     enum status status = check(&args, &path, &err);
     if (status == STATUS_OK)
         status = run_either(&args, stop, &err);
-    exit_code = status == STATUS_OK ? EXIT_SUCCESS : flags_fail(COMMAND, &err);
+    exit_code = bench_common_exit(COMMAND, status, &err);
     mem_free(path);
-    return atomic_load(stop) ? EXIT_INTERRUPTED : exit_code;
+    return exit_code;
 }

@@ -7,9 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define COMMAND          "bench token-speed"
-#define DEFAULT_RUNS     3
-#define EXIT_INTERRUPTED 130 /* what a shell reports for SIGINT */
+#define COMMAND      "bench token-speed"
+#define DEFAULT_RUNS 3
 
 struct args {
     struct bench_common common;
@@ -65,12 +64,13 @@ struct job {
     const atomic_bool *stop;
 };
 
-static void print_table(struct job *job)
+static enum status print_table(struct job *job, struct err *err)
 {
     struct buf table = {0};
     token_speed_table(&table, &job->measurement, &job->prompts, &job->options, job->target.target);
-    fputs(buf_str(&table), bench_common_table(&job->args->common));
+    enum status st = bench_common_print(&job->args->common, &table, err);
     buf_fini(&table);
+    return st;
 }
 
 static enum status write_result(struct job *job, struct err *err)
@@ -87,13 +87,8 @@ static enum status write_result(struct job *job, struct err *err)
 
 static enum status measure(struct job *job, struct err *err)
 {
-    struct measure_options options = {
-        .warmup_runs = job->args->common.warmup_runs,
-        .repeat_runs = job->args->common.repeat_runs,
-        .tokenizer = job->target.tokenizer,
-        .stop = job->stop,
-        .progress = bench_common_progress,
-    };
+    const struct measure_options options =
+        bench_common_measure(&job->args->common, job->target.tokenizer, job->stop);
     enum status st = token_speed_measure(job->target.target, &job->prompts, &job->options, &options,
                                          &job->measurement, err);
     bench_common_progress_clear();
@@ -112,8 +107,9 @@ static enum status run(struct job *job, struct args *args, struct err *err)
         st = measure(job, err);
     if (st)
         return st;
-    print_table(job);
-    st = write_result(job, err);
+    st = print_table(job, err);
+    if (!st)
+        st = write_result(job, err);
     if (!st && measure_failed(&job->measurement, err))
         st = err->code;
     return st;
@@ -154,6 +150,5 @@ int bench_token_speed_main(int argc, char **argv)
     measure_fini(&job.measurement);
     bench_common_close(&job.target);
     prompts_fini(&job.prompts);
-    exit_code = st ? flags_fail(COMMAND, &err) : EXIT_SUCCESS;
-    return atomic_load(job.stop) ? EXIT_INTERRUPTED : exit_code;
+    return bench_common_exit(COMMAND, st, &err);
 }

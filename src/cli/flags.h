@@ -86,6 +86,7 @@ enum status flags_parse(const struct flag_set *set, int argc, char **argv, bool 
 const char *flags_closest(const char *word, const char *const *names, size_t n_names);
 
 /* Prints "firstlight COMMAND: text" to stderr; returns the exit code 1. */
+#define FLAGS_INTERRUPTED 130 /* exit code: what a shell reports for SIGINT */
 int flags_fail(const char *command, const struct err *err);
 
 #endif

@@ -18,8 +18,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#define COMMAND          "run"
-#define EXIT_INTERRUPTED 130 /* what a shell reports for SIGINT */
+#define COMMAND "run"
 
 struct stop_list {
     const char *strings[LIMIT_STOP_STRINGS]; /* borrowed from argv */
@@ -354,5 +353,5 @@ int run_main(int argc, char **argv)
     close_job(&job);
     if (status != STATUS_OK)
         return flags_fail(COMMAND, &err);
-    return job.interrupted ? EXIT_INTERRUPTED : EXIT_SUCCESS;
+    return job.interrupted ? FLAGS_INTERRUPTED : EXIT_SUCCESS;
 }
