@@ -133,7 +133,7 @@ static bool take_repeats(struct job *job, struct curves_point *p, const struct m
 
 /* Measures into *p, which is empty and named by its x. A point under a rate lasts as long as the
  * rate says, and what could be cold was warmed by the unloaded one before: it has no warm-up. */
-static enum status measure_point(struct job *job, struct curves_point *p,
+static enum status measure_point(struct job *job, const char *what, struct curves_point *p,
                                  const struct workload_options *w, double unloaded_ms,
                                  struct err *err)
 {
@@ -143,7 +143,7 @@ static enum status measure_point(struct job *job, struct curves_point *p,
     bool warm_up = !(w->request_rate > 0);
     own.seed = job->o->seed;
     own.ignore_eos = true;
-    enum status st = job->source->measure(job->source->arg, &own, warm_up, &m, &why);
+    enum status st = job->source->measure(job->source->arg, what, &own, warm_up, &m, &why);
     if (st == STATUS_CANCELLED)
         job->out->interrupted = true;
     else if (st)
@@ -163,7 +163,10 @@ static enum status add_point(struct job *job, enum curves_kind kind, double x,
     struct curves_point *p = &curve->points[curve->n];
     REQUIRE(curve->n < CURVES_MAX_POINTS);
     *p = (struct curves_point){.x = x};
-    enum status st = measure_point(job, p, w, unloaded_ms, err);
+    char what[64];
+    snprintf(what, sizeof what, kind == CURVES_RATE ? "%s %.4g/s" : "%s %.0f", curves_names[kind],
+             x);
+    enum status st = measure_point(job, what, p, w, unloaded_ms, err);
     *added = p->failed || p->ttft_ms.n > 0 ? p : NULL;
     curve->n += *added != NULL;
     return st;
@@ -295,7 +298,7 @@ static enum status measure_rates(struct job *job, struct err *err)
     struct workload_options w =
         one_at_a_time(job->o, job->o->prompt_tokens, job->o->max_new_tokens);
     c->unloaded.x = 1;
-    enum status st = measure_point(job, &c->unloaded, &w, NAN, err);
+    enum status st = measure_point(job, "rate, unloaded", &c->unloaded, &w, NAN, err);
     if (st || c->unloaded.failed || c->unloaded.latency_ms.n == 0)
         return st;
     struct search s = {.job = job,

@@ -78,11 +78,11 @@ struct curves {
     bool interrupted;  /* what there is came before */
 };
 
-/* Runs a workload with prompts that no call before had: warm-ups if asked, repeats. Tests script
- * it. */
+/* Runs a workload with prompts that no call before had: warm-ups if asked, repeats. `what` names
+ * the point to a person: "batch 8". Tests script it. */
 struct curves_source {
-    enum status (*measure)(void *arg, const struct workload_options *w, bool warm_up,
-                           struct measurement *out, struct err *err);
+    enum status (*measure)(void *arg, const char *what, const struct workload_options *w,
+                           bool warm_up, struct measurement *out, struct err *err);
     void *arg;
 };
 

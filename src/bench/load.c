@@ -81,6 +81,7 @@ static bool reserve(struct record *r, const struct work_item *item)
 static void send(struct run *run, const struct work_item *item, struct record *r, int64_t due_us)
 {
     r->due_us = due_us;
+    r->whole = !item->stream;
     run->target->ops->send(run->target, item, r);
     REQUIRE(r->state != RECORD_UNSENT);
 }
@@ -386,6 +387,8 @@ enum status load_run(struct target *t, const struct workload *w, const struct lo
     struct run run = {.target = t, .workload = w, .options = o, .out = out};
     *out = (struct load_result){0};
     enum status status = init(&run, err);
+    if (status == STATUS_OK && o->progress)
+        o->progress(o->arg, 0, 0, w->n);
     if (status == STATUS_OK)
         status = raise_background(&run, err);
     if (status == STATUS_OK) {

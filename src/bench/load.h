@@ -39,7 +39,8 @@ struct load_options {
     const struct workload_options *background_of; /* their prompts; needed when n_background > 0 */
     const atomic_bool *stop; /* may be NULL; once true, nothing is sent any more and what runs is
                                 cancelled: the result holds what there is */
-    void (*progress)(void *arg, uint32_t ended, uint32_t failed, uint32_t n); /* may be NULL */
+    /* May be NULL. Once before anything is sent, then whenever requests have ended. */
+    void (*progress)(void *arg, uint32_t ended, uint32_t failed, uint32_t n);
     void *arg;
 };
 

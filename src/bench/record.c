@@ -100,5 +100,5 @@ double record_latency_ms(const struct record *r)
 double record_tpot_ms(const struct record *r)
 {
     uint32_t gaps = r->completion_tokens > 1 ? r->completion_tokens - 1 : 1;
-    return r->state == RECORD_OK ? between(r->first_us, r->end_us) / gaps : NAN;
+    return r->state == RECORD_OK && r->n_chunks > 1 ? between(r->first_us, r->end_us) / gaps : NAN;
 }

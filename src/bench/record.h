@@ -34,6 +34,7 @@ struct record {
     uint32_t prompt_tokens;     /* by the target's count; 0: it did not say */
     uint32_t completion_tokens; /* by the target's count, else the chunks */
     uint32_t cached_tokens;     /* of the prompt, found in a prefix cache */
+    bool whole;                 /* asked for unstreamed: first_us is the whole answer's */
     bool has_ttft;              /* the target split its TTFT: */
     struct timeline_ttft ttft;
     double server_ttft_ms;  /* as the server's `metrics` or `ttft` say; NAN: unknown */
@@ -59,7 +60,8 @@ bool record_has_ended(const struct record *r);
 /* Milliseconds; NAN where it never came to that. */
 double record_ttft_ms(const struct record *r);    /* sent -> first */
 double record_latency_ms(const struct record *r); /* sent -> end; RECORD_OK only */
-double record_tpot_ms(const struct record *r);    /* (end - first) / max(1, tokens - 1); RECORD_OK
-                                                     only */
+/* (end - first) / max(1, tokens - 1); RECORD_OK only, and only of an answer that came in more than
+ * one chunk: without a gap there is no pace. */
+double record_tpot_ms(const struct record *r);
 
 #endif

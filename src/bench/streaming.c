@@ -142,8 +142,11 @@ static void objective(struct buf *out, const char *name, double ms)
 static void rates(struct buf *out, const struct summary *s, const struct goodput *goodput)
 {
     label(out, "throughput");
-    buf_printf(out, "%s tokens/s, %s requests/s\n", cell(s->output_throughput).text,
-               cell(s->request_throughput).text);
+    if (isnan(s->request_throughput))
+        buf_puts(out, "n/a\n");
+    else
+        buf_printf(out, "%s tokens/s, %s requests/s\n", cell(s->output_throughput).text,
+                   cell(s->request_throughput).text);
     label(out, "goodput");
     if (!goodput || !s->has_goodput) {
         buf_puts(out, "n/a (no --goodput)\n");

@@ -65,9 +65,12 @@ static bool meets(double ms, double objective)
     return objective <= 0 || ms <= objective;
 }
 
+/* Nobody waits for more of an answer that came in one chunk: its TPOT counts as 0, as vLLM's does
+ * of one token. */
 static bool is_good(const struct record *r, const struct goodput *g)
 {
-    return meets(record_ttft_ms(r), g->ttft_ms) && meets(record_tpot_ms(r), g->tpot_ms) &&
+    double tpot = r->n_chunks == 1 ? 0 : record_tpot_ms(r);
+    return meets(record_ttft_ms(r), g->ttft_ms) && meets(tpot, g->tpot_ms) &&
            meets(record_latency_ms(r), g->e2el_ms);
 }
 
@@ -106,7 +109,8 @@ static void add_completed(struct summary *s, const struct record *r, const struc
     series_add(&s->ttft, record_ttft_ms(r));
     series_add(&s->tpot, record_tpot_ms(r));
     series_add(&s->latency, record_latency_ms(r));
-    series_add(&s->client_minus_server, record_ttft_ms(r) - server_ttft_ms(r));
+    if (!r->whole)
+        series_add(&s->client_minus_server, record_ttft_ms(r) - server_ttft_ms(r));
     for (uint32_t i = 1; i < r->n_chunks; i++)
         series_add(&s->itl, (double)(r->chunk_us[i] - r->chunk_us[i - 1]) / 1e3);
 }
@@ -137,10 +141,11 @@ static void add_run(struct summary *s, const struct load_result *run, const stru
             &(s)->latency, &(s)->client_minus_server, &(s)->background_gap                         \
     }
 
-/* NAN when nothing lasted: a rate of nothing is not 0. */
-static double per_second(const struct summary *s, double count)
+/* NAN when nothing lasted or nothing came: how fast a target is that answered nothing, or counts
+ * nothing, is not known. */
+static double rate(const struct summary *s, double count)
 {
-    return s->duration_s > 0 ? count / s->duration_s : NAN;
+    return s->duration_s > 0 && count > 0 ? count / s->duration_s : NAN;
 }
 
 bool summary_make(struct summary *out, const struct load_result *runs, uint32_t n_runs,
@@ -150,10 +155,10 @@ bool summary_make(struct summary *out, const struct load_result *runs, uint32_t 
     *s = (struct summary){.has_goodput = goodput != NULL};
     for (uint32_t i = 0; i < n_runs; i++)
         add_run(s, &runs[i], goodput);
-    s->request_throughput = per_second(s, s->completed);
-    s->output_throughput = per_second(s, (double)s->completion_tokens);
-    s->total_throughput = per_second(s, (double)(s->prompt_tokens + s->completion_tokens));
-    s->request_goodput = goodput ? per_second(s, s->good) : NAN;
+    s->request_throughput = rate(s, s->completed);
+    s->output_throughput = rate(s, (double)s->completion_tokens);
+    s->total_throughput = rate(s, (double)(s->prompt_tokens + s->completion_tokens));
+    s->request_goodput = goodput && s->duration_s > 0 ? s->good / s->duration_s : NAN;
     struct series *all[] = SUMMARY_SERIES(s);
     bool ok = true;
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)

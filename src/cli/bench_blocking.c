@@ -3,6 +3,7 @@
 #include "bench/blocking.h"
 #include "bench/child.h"
 #include "bench/environment.h"
+#include "bench/table.h"
 
 #include <string.h>
 
@@ -38,6 +39,7 @@ static enum status measure(struct job *job, enum blocking_mode mode, struct targ
     struct measure_options options = bench_common_measure(b->common, tokenizer, b->stop);
     options.first_run = first_run(job, mode);
     options.goodput = b->goodput;
+    options.arg = (void *)blocking_mode_name(mode);
     workload.stream = mode == BLOCKING_STREAM;
     enum status status = measure_run(target, &workload, &options, &job->modes.of[mode], err);
     bench_common_progress_clear();
@@ -114,19 +116,10 @@ static enum status describe_own(struct job *job, struct err *err)
     return environment_json(&job->environment, &e, err);
 }
 
-static enum status check_own(const struct bench_blocking *b, struct err *err)
-{
-    if (b->target->api_key_file || b->target->tokenizer) {
-        const char *flag = b->target->api_key_file ? "--api-key-file" : "--tokenizer";
-        return err_param(err, STATUS_INVALID, flag, "%s goes with --url", flag);
-    }
-    return options_check(&b->target->options, err);
-}
-
 static enum status run_own(struct job *job, struct err *err)
 {
     const struct bench_blocking *b = job->b;
-    enum status status = check_own(b, err);
+    enum status status = options_check(&b->target->options, err);
     if (status == STATUS_OK)
         status = loader_open(&job->loader, b->target->options.model, NULL, NULL, err);
     if (status == STATUS_OK)
@@ -169,8 +162,10 @@ static void head(struct buf *out, const struct job *job)
         buf_printf(out, "servers    one for each column: %s, cpu-sync, %s; %s, %u threads\n",
                    text_of(job->environment, "engine"), text_of(job->environment, "engine"),
                    text_of(job->environment, "cpu"), b->target->options.n_threads);
-    buf_printf(out, "requests   %u, %u tokens at most, %u repeats\n\n", b->workload->num_requests,
-               b->workload->max_new_tokens, b->common->repeat_runs);
+    buf_printf(out, "requests   %u, %u tokens at most, ", b->workload->num_requests,
+               b->workload->max_new_tokens);
+    table_count(out, b->common->repeat_runs, "repeat");
+    buf_puts(out, "\n\n");
 }
 
 static enum status report(struct job *job, struct err *err)

@@ -29,10 +29,11 @@ static const struct flag common_flags[] = {
      FLAG_TEXT, FLAG_FIELD(bench_common, note)},
     {"--seed", "N", "of prompts and arrivals (default 0)",
      FLAG_U64, FLAG_FIELD(bench_common, seed), .max = MAX_SEED},
-    {"--warmup-runs", "N", "runs before, whose figures are thrown away (default 1)",
-     FLAG_U32, FLAG_FIELD(bench_common, warmup_runs), .max = LIMIT_BENCH_RUNS},
-    {"--repeat-runs", "N", "runs that count (default 1; bench model 5, bench token-speed 3)",
-     FLAG_U32, FLAG_FIELD(bench_common, repeat_runs), .min = 1, .max = LIMIT_BENCH_RUNS},
+    {"--warmup-runs", "N", "runs before, whose figures are thrown away",
+     FLAG_U32, FLAG_FIELD(bench_common, warmup_runs), .max = LIMIT_BENCH_RUNS, .zero = "none"},
+    {"--repeat-runs", "N", "runs that count",
+     FLAG_U32, FLAG_FIELD(bench_common, repeat_runs), .min = 1, .max = LIMIT_BENCH_RUNS,
+     .zero = "none"},
 };
 // clang-format on
 
@@ -144,15 +145,16 @@ const struct bench_target_options bench_common_target = {.timeout_seconds = DEFA
 // clang-format off
 static const struct flag target_flags[] = {
     {"--url", "URL", "measure this server instead of an engine in this process;\n"
-                     "--model is then a name (default: the first the server lists)",
-     FLAG_TEXT, FLAG_FIELD(bench_target_options, url)},
+                     "--model is then a name (default: the first the server lists), and\n"
+                     "flags of an engine are an error",
+     FLAG_TEXT, FLAG_FIELD(bench_target_options, url), .beside = "the server has its own"},
     {"--api-key-file", "PATH", "with --url: its first key is sent",
-     FLAG_TEXT, FLAG_FIELD(bench_target_options, api_key_file)},
-    {"--timeout", "SECONDS", "with --url: for one request as a whole (default 600)",
+     FLAG_TEXT, FLAG_FIELD(bench_target_options, api_key_file), .needs = "--url"},
+    {"--timeout", "SECONDS", "of a server: for one request as a whole (default 600)",
      FLAG_U32, FLAG_FIELD(bench_target_options, timeout_seconds),
-     .min = 1, .max = LIMIT_BENCH_SECONDS},
+     .min = 1, .max = LIMIT_BENCH_SECONDS, .needs = "--url --compare-blocking"},
     {"--tokenizer", "PATH", "with --url: a GGUF file whose tokenizer counts prompt tokens",
-     FLAG_TEXT, FLAG_FIELD(bench_target_options, tokenizer)},
+     FLAG_TEXT, FLAG_FIELD(bench_target_options, tokenizer), .needs = "--url"},
 };
 // clang-format on
 
@@ -164,45 +166,6 @@ struct flag_group bench_common_target_flags(struct bench_target_options *o)
         o->options.model = model;
     }
     return (struct flag_group)FLAG_GROUP(target_flags, o);
-}
-
-/* The first flag of an engine that was given, NULL if none was. */
-static const char *engine_flag(const struct options *o)
-{
-    const struct options *d = &options_default;
-    const struct {
-        bool given;
-        const char *name;
-    } flags[] = {
-        {o->engine != d->engine, "--engine"},
-        {o->n_threads != d->n_threads, "--threads"},
-        {o->n_ctx != d->n_ctx, "--ctx"},
-        {o->kv_memory != d->kv_memory, "--kv-memory"},
-        {o->kv_type != d->kv_type, "--kv-type"},
-        {o->activations != d->activations, "--activations"},
-        {o->max_batch_seqs != d->max_batch_seqs, "--max-batch-size"},
-        {o->max_step_prompts != d->max_step_prompts, "--prefill-max-batch-size"},
-        {o->max_step_prompt_tokens != d->max_step_prompt_tokens, "--prefill-max-tokens"},
-        {o->cpu_mask != d->cpu_mask, "--cpu-mask"},
-    };
-    for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++)
-        if (flags[i].given)
-            return flags[i].name;
-    return NULL;
-}
-
-static enum status check_flags(const struct bench_target_options *o, struct err *err)
-{
-    const char *flag = engine_flag(&o->options);
-    if (o->url && flag)
-        return err_param(err, STATUS_INVALID, flag,
-                         "%s is for an engine in this process; with --url the server has its own",
-                         flag);
-    if (!o->url && (o->api_key_file || o->tokenizer)) {
-        flag = o->api_key_file ? "--api-key-file" : "--tokenizer";
-        return err_param(err, STATUS_INVALID, flag, "%s goes with --url", flag);
-    }
-    return STATUS_OK;
 }
 
 static enum status open_engine(struct bench_target *out, struct bench_target_options *o,
@@ -279,11 +242,9 @@ enum status bench_common_open(struct bench_target *out, struct bench_target_opti
                               uint32_t n_slots, struct err *err)
 {
     *out = (struct bench_target){0};
-    enum status status = check_flags(o, err);
-    if (status != STATUS_OK)
-        return status;
     hold_interrupt(SIG_BLOCK);
-    status = o->url ? open_http(out, o, n_slots, err) : open_engine(out, o, n_slots, err);
+    enum status status =
+        o->url ? open_http(out, o, n_slots, err) : open_engine(out, o, n_slots, err);
     hold_interrupt(SIG_UNBLOCK);
     if (status == STATUS_OK)
         status = describe(out, o, err);
@@ -379,11 +340,13 @@ void bench_common_progress(void *arg, uint32_t run, uint32_t n_runs, uint32_t en
 {
     static int64_t last_us;
     int64_t now = clock_now_us();
-    (void)arg;
-    if (!isatty(STDERR_FILENO) || (now - last_us < PROGRESS_EVERY_US && ended != n))
+    const char *what = arg;
+    bool edge = ended == 0 || ended == n;
+    if (!isatty(STDERR_FILENO) || (now - last_us < PROGRESS_EVERY_US && !edge))
         return;
     last_us = now;
-    fprintf(stderr, "\r\033[Krun %u of %u: %u of %u requests", run + 1, n_runs, ended, n);
+    fprintf(stderr, "\r\033[K%s%srun %u of %u: %u of %u requests", what ? what : "",
+            what ? ": " : "", run + 1, n_runs, ended, n);
     if (failed > 0)
         fprintf(stderr, ", %u failed", failed);
     fflush(stderr);

@@ -46,7 +46,7 @@ struct bench_target {
     json_t *environment;               /* steal it for the result (then it is NULL) */
     struct loader loader;              /* empty with a URL and no --tokenizer */
 };
-/* An engine flag with --url is STATUS_INVALID naming it. `n_slots` requests at once. */
+/* `n_slots` requests at once. */
 enum status bench_common_open(struct bench_target *out, struct bench_target_options *o,
                               uint32_t n_slots, struct err *err);
 void bench_common_close(struct bench_target *t);
@@ -68,7 +68,8 @@ enum status bench_common_requests(const struct bench_common *c,
 void bench_common_settings(struct result *r, const struct bench_target_options *o,
                            const struct goodput *goodput);
 
-/* Progress on stderr when that is a terminal: for measure_options and load_options. */
+/* Progress on stderr when that is a terminal, for measure_options, whose arg is what runs, as text,
+ * or NULL. */
 void bench_common_progress(void *arg, uint32_t run, uint32_t n_runs, uint32_t ended,
                            uint32_t failed, uint32_t n);
 void bench_common_progress_clear(void);

@@ -84,8 +84,8 @@ struct job {
     uint32_t n_runs; /* so far: each point has prompts of its own */
 };
 
-static enum status measure(void *arg, const struct workload_options *w, bool warm_up,
-                           struct measurement *out, struct err *err)
+static enum status measure(void *arg, const char *what, const struct workload_options *w,
+                           bool warm_up, struct measurement *out, struct err *err)
 {
     struct job *job = arg;
     struct measure_options options =
@@ -93,6 +93,7 @@ static enum status measure(void *arg, const struct workload_options *w, bool war
     options.first_run = job->n_runs;
     if (!warm_up)
         options.warmup_runs = 0;
+    options.arg = (void *)what;
     job->n_runs += options.warmup_runs + options.repeat_runs;
     enum status status = measure_run(job->target.target, w, &options, out, err);
     bench_common_progress_clear();

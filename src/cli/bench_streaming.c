@@ -48,7 +48,8 @@ static const struct flag workload_flags[] = {
      FLAG_U32, FIELD(workload.num_requests), .min = 1, .max = LIMIT_BENCH_REQUESTS},
     {"--max-new-tokens", "N", "tokens of an answer at most (default 64)",
      FLAG_U32, FIELD(workload.max_new_tokens), .min = 1, .max = LIMIT_CONTEXT},
-    {"--prompt", "TEXT", "what is asked (default Hello)", FLAG_TEXT, FIELD(workload.prompt)},
+    {"--prompt", "TEXT", "what is asked (default Hello)",
+     FLAG_TEXT, FIELD(workload.prompt), .excludes = "--prompt-tokens"},
     {"--unique-prompts", NULL, "a suffix makes each prompt distinct in all runs",
      FLAG_BOOL, FIELD(workload.unique_prompts)},
     {"--prompt-tokens", "N", "prompts of so many tokens instead, all distinct",
@@ -59,15 +60,17 @@ static const struct flag workload_flags[] = {
                            "template (default completions)",
      FLAG_CHOICE, FIELD(endpoint), .choices = endpoints},
     {"--submit-interval-ms", "MS", "between two requests (default 0: all at once)",
-     FLAG_F64, FIELD(workload.submit_interval_ms), .min = 0, .max = 1e9},
+     FLAG_F64, FIELD(workload.submit_interval_ms), .min = 0, .max = 1e9,
+     .excludes = "--request-rate"},
     {"--request-rate", "R", "requests a second, at random, instead of an interval",
-     FLAG_F64, FIELD(workload.request_rate), .min = 0, .max = 1e6},
+     FLAG_F64, FIELD(workload.request_rate), .min = 1e-3, .max = 1e6},
     {"--burstiness", "B", "of a request rate: 1 is Poisson (default), below 1 burstier",
-     FLAG_F64, FIELD(workload.burstiness), .min = 1e-3, .max = 1e6},
+     FLAG_F64, FIELD(workload.burstiness), .min = 1e-3, .max = 1e6, .needs = "--request-rate"},
     {"--max-concurrency", "N", "requests in flight at most (default: no bound)",
      FLAG_U32, FIELD(workload.max_concurrency), .max = LIMIT_BENCH_REQUESTS},
     {"--background", "N", "long decodes that run meanwhile, their gaps reported apart",
-     FLAG_U32, FIELD(workload.background), .max = LIMIT_BENCH_BACKGROUND},
+     FLAG_U32, FIELD(workload.background), .max = LIMIT_BENCH_BACKGROUND,
+     .excludes = "--compare-blocking"},
     {"--no-stop-on-eos", NULL, "go on past the model's end of text",
      FLAG_BOOL, FIELD(workload.ignore_eos)},
     {"--goodput", "LIST", "objectives in ms, such as ttft:500,tpot:50,e2el:5000",
@@ -80,15 +83,17 @@ static const struct flag workload_flags[] = {
 static const struct flag alias_flags[] = {
     {"--hf-model-id", "ID", "instead of --model: a folder with a GGUF file, or a name in the\n"
                             "local Hugging Face cache",
-     FLAG_TEXT, FIELD(aliases.hf_model_id)},
+     FLAG_TEXT, FIELD(aliases.hf_model_id), .excludes = "--url"},
     {"--device", "cpu|cuda", "cpu is what this build has",
-     FLAG_CHOICE, FIELD(aliases.device), .choices = devices},
-    {"--paged-attn", NULL, "always on", FLAG_BOOL, FIELD(aliases.paged_attn)},
-    {"--cuda-graph", NULL, "an error without CUDA", FLAG_BOOL, FIELD(aliases.cuda_graph)},
-    {"--nvtx", NULL, "an error without CUDA", FLAG_BOOL, FIELD(aliases.nvtx)},
-    {"--policy", "NAME", "order of waiting requests: fifo", FLAG_TEXT, FIELD(aliases.policy)},
+     FLAG_CHOICE, FIELD(aliases.device), .choices = devices, .excludes = "--url"},
+    {"--paged-attn", NULL, "always on", FLAG_BOOL, FIELD(aliases.paged_attn), .excludes = "--url"},
+    {"--cuda-graph", NULL, "an error without CUDA",
+     FLAG_BOOL, FIELD(aliases.cuda_graph), .excludes = "--url"},
+    {"--nvtx", NULL, "an error without CUDA", FLAG_BOOL, FIELD(aliases.nvtx), .excludes = "--url"},
+    {"--policy", "NAME", "order of waiting requests: fifo",
+     FLAG_TEXT, FIELD(aliases.policy), .excludes = "--url"},
     {"--no-prefix-cache", NULL, "not yet: there is no prefix cache to switch off",
-     FLAG_BOOL, FIELD(aliases.no_prefix_cache)},
+     FLAG_BOOL, FIELD(aliases.no_prefix_cache), .excludes = "--url"},
 };
 // clang-format on
 
@@ -115,30 +120,6 @@ static enum status check_aliases(const struct aliases *a, struct err *err)
     return STATUS_OK;
 }
 
-/* They are an engine's flags, as those of options are. */
-static enum status check_aliases_with_url(const struct aliases *a, struct err *err)
-{
-    const struct {
-        bool given;
-        const char *name;
-    } flags[] = {
-        {a->hf_model_id != NULL, "--hf-model-id"},
-        {a->device != DEVICE_UNSET, "--device"},
-        {a->paged_attn, "--paged-attn"},
-        {a->cuda_graph, "--cuda-graph"},
-        {a->nvtx, "--nvtx"},
-        {a->policy != NULL, "--policy"},
-        {a->no_prefix_cache, "--no-prefix-cache"},
-    };
-    for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++)
-        if (flags[i].given)
-            return err_param(err, STATUS_INVALID, flags[i].name,
-                             "%s is for an engine in this process; with --url the server has its "
-                             "own",
-                             flags[i].name);
-    return STATUS_OK;
-}
-
 /* *path, when it is not NULL, is the caller's to free. */
 static enum status find_model(struct args *args, char **path, struct err *err)
 {
@@ -153,23 +134,32 @@ static enum status find_model(struct args *args, char **path, struct err *err)
     return status;
 }
 
+/* An endless decode on an engine that serves one request at a time leaves none for the others. */
+static enum status check_background(const struct bench_target_options *o, struct err *err)
+{
+    const struct engine_kind *kind = o->url ? NULL : engine_kind_find(o->options.engine, NULL);
+    if (kind && kind->mode == ENGINE_SYNC)
+        return err_param(err, STATUS_INVALID, "--background",
+                         "--background does not go with --engine %s, which serves one request at "
+                         "a time",
+                         kind->name);
+    return STATUS_OK;
+}
+
 static enum status check(struct args *args, char **path, struct err *err)
 {
     struct options *o = &args->target.options;
     args->workload.seed = args->common.seed;
     args->workload.chat = args->endpoint == 1;
-    enum status status = args->target.url ? check_aliases_with_url(&args->aliases, err)
-                                          : check_aliases(&args->aliases, err);
+    enum status status = check_aliases(&args->aliases, err);
     if (status == STATUS_OK)
         status = bench_common_check(&args->common, err);
     if (status == STATUS_OK)
         status = find_model(args, path, err);
-    if (args->target.url)
-        return status;
-    if (o->max_batch_seqs == 0)
+    if (status == STATUS_OK && args->workload.background > 0)
+        status = check_background(&args->target, err);
+    if (!args->target.url && o->max_batch_seqs == 0)
         o->max_batch_seqs = DEFAULT_BATCH;
-    if (o->max_step_prompts == 0)
-        o->max_step_prompts = DEFAULT_PREFILL_BATCH;
     return status;
 }
 
@@ -258,6 +248,8 @@ int bench_streaming_main(int argc, char **argv)
         .workload = workload_default,
         .aliases.device = DEVICE_UNSET,
     };
+    args.target.options = options_default;
+    args.target.options.max_step_prompts = DEFAULT_PREFILL_BATCH;
     struct flag_set set = {
         .command = COMMAND,
         .usage = "--model PATH [flags]",

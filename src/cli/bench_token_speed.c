@@ -23,7 +23,7 @@ struct args {
 
 // clang-format off
 static const struct flag own_flags[] = {
-    {"--runs", "N", "each prompt so many times (default 3); the same as --repeat-runs",
+    {"--runs", "N", "each prompt so many times; the same as --repeat-runs",
      FLAG_U32, FLAG_FIELD(args, common.repeat_runs), .min = 1, .max = LIMIT_BENCH_RUNS},
     {"--concurrency", "N", "requests at once, which take the prompts in turn\n"
                            "(default 1: one prompt after the other)",

@@ -12,6 +12,7 @@
 #define EXIT_USAGE  2
 #define HELP_COLUMN 26
 #define WORD_MAX    32
+#define MAX_FLAGS   128 /* of a command */
 
 static enum status bad_value(const struct flag *f, const char *text, const char *expected,
                              struct err *err)
@@ -150,10 +151,10 @@ const char *flags_closest(const char *word, const char *const *names, size_t n_n
 
 static enum status unknown_flag(const struct flag_set *set, const char *word, struct err *err)
 {
-    const char *names[128];
+    const char *names[MAX_FLAGS];
     size_t n = 0;
     for (size_t g = 0; g < FLAG_GROUPS; g++)
-        for (size_t i = 0; i < set->groups[g].n_flags && n < 128; i++)
+        for (size_t i = 0; i < set->groups[g].n_flags && n < MAX_FLAGS; i++)
             names[n++] = set->groups[g].flags[i].name;
     const char *close = flags_closest(word, names, n);
     if (close)
@@ -163,17 +164,40 @@ static enum status unknown_flag(const struct flag_set *set, const char *word, st
                      set->command);
 }
 
-static const struct flag *find_flag(const struct flag_set *set, const char *word, size_t len,
-                                    void **field)
+/* A flag of a set, with what is known of it while the words are read. */
+struct entry {
+    const struct flag *flag;
+    void *field;
+    uint32_t before; /* FLAG_U32: the field's value before parsing */
+    bool given;
+};
+
+struct entries {
+    struct entry list[MAX_FLAGS];
+    size_t n;
+};
+
+static void list_flags(struct entries *out, const struct flag_set *set)
 {
+    out->n = 0;
     for (size_t g = 0; g < FLAG_GROUPS; g++) {
         for (size_t i = 0; i < set->groups[g].n_flags; i++) {
             const struct flag *f = &set->groups[g].flags[i];
-            if (strlen(f->name) == len && memcmp(f->name, word, len) == 0) {
-                *field = (char *)set->groups[g].base + f->offset;
-                return f;
-            }
+            struct entry *e = &out->list[out->n++];
+            REQUIRE(out->n <= MAX_FLAGS);
+            *e = (struct entry){.flag = f, .field = (char *)set->groups[g].base + f->offset};
+            if (f->kind == FLAG_U32)
+                e->before = *(uint32_t *)e->field;
         }
+    }
+}
+
+static struct entry *find_flag(struct entries *all, const char *word, size_t len)
+{
+    for (size_t i = 0; i < all->n; i++) {
+        struct entry *e = &all->list[i];
+        if (strlen(e->flag->name) == len && memcmp(e->flag->name, word, len) == 0)
+            return e;
     }
     return NULL;
 }
@@ -188,15 +212,16 @@ static enum status take_positional(const struct flag_set *set, const char *word,
 }
 
 /* argv[*i] is a flag; takes its value too and leaves *i on the last word used. */
-static enum status take_flag(const struct flag_set *set, int argc, char **argv, int *i,
-                             struct err *err)
+static enum status take_flag(const struct flag_set *set, struct entries *all, int argc, char **argv,
+                             int *i, struct err *err)
 {
     const char *word = argv[*i];
     size_t len = strncmp(word, "--", 2) == 0 ? strcspn(word, "=") : strlen(word);
-    void *field;
-    const struct flag *f = find_flag(set, word, len, &field);
-    if (!f)
+    struct entry *e = find_flag(all, word, len);
+    if (!e)
         return unknown_flag(set, word, err);
+    const struct flag *f = e->flag;
+    e->given = true;
     const char *value = word[len] == '=' ? word + len + 1 : NULL;
     if (f->kind == FLAG_BOOL && value)
         return err_param(err, STATUS_INVALID, f->name, "%s takes no value", f->name);
@@ -206,11 +231,49 @@ static enum status take_flag(const struct flag_set *set, int argc, char **argv, 
                              f->value);
         value = argv[++*i];
     }
-    return take_value(f, field, value, err);
+    return take_value(f, e->field, value, err);
 }
 
-enum status flags_parse(const struct flag_set *set, int argc, char **argv, bool *help,
-                        struct err *err)
+/* The first of the flags in `names` that was given, NULL if none was; `known` gets those that the
+ * command has, as words. */
+static const struct flag *given_of(struct entries *all, const char *names, char *known, size_t size)
+{
+    const struct flag *given = NULL;
+    size_t used = 0;
+    known[0] = '\0';
+    for (size_t len; *names; names += len + (names[len] == ' ')) {
+        len = strcspn(names, " ");
+        const struct entry *e = find_flag(all, names, len);
+        if (e && used < size)
+            used += (size_t)snprintf(known + used, size - used, "%s%s", used ? " or " : "",
+                                     e->flag->name);
+        if (e && e->given && !given)
+            given = e->flag;
+    }
+    return given;
+}
+
+static enum status check_company(struct entries *all, struct err *err)
+{
+    for (size_t i = 0; i < all->n; i++) {
+        const struct flag *f = all->list[i].flag;
+        char known[200];
+        if (!all->list[i].given)
+            continue;
+        if (f->needs && !given_of(all, f->needs, known, sizeof known) && known[0] != '\0')
+            return err_param(err, STATUS_INVALID, f->name, "%s goes with %s", f->name, known);
+        const struct flag *other =
+            f->excludes ? given_of(all, f->excludes, known, sizeof known) : NULL;
+        if (other)
+            return err_param(err, STATUS_INVALID, f->name, "%s does not go with %s%s%s", f->name,
+                             other->name, other->beside ? ": " : "",
+                             other->beside ? other->beside : "");
+    }
+    return STATUS_OK;
+}
+
+static enum status parse(const struct flag_set *set, struct entries *all, int argc, char **argv,
+                         bool *help, struct err *err)
 {
     size_t n_positional = 0;
     bool only_positional = false;
@@ -225,16 +288,24 @@ enum status flags_parse(const struct flag_set *set, int argc, char **argv, bool 
         else if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
             *help = true;
         else
-            st = take_flag(set, argc, argv, &i, err);
+            st = take_flag(set, all, argc, argv, &i, err);
         if (st)
             return st;
     }
     if (set->n_positional)
         *set->n_positional = n_positional;
-    return STATUS_OK;
+    return *help ? STATUS_OK : check_company(all, err);
 }
 
-static void print_flag(const struct flag *f)
+enum status flags_parse(const struct flag_set *set, int argc, char **argv, bool *help,
+                        struct err *err)
+{
+    struct entries all;
+    list_flags(&all, set);
+    return parse(set, &all, argc, argv, help, err);
+}
+
+static void print_flag(const struct flag *f, uint32_t before)
 {
     char left[64];
     int n = snprintf(left, sizeof left, "  %s%s%s", f->name, f->value ? " " : "",
@@ -248,17 +319,20 @@ static void print_flag(const struct flag *f)
         if (*p == '\n')
             printf("%*s", HELP_COLUMN, "");
     }
+    if (f->zero && before > 0)
+        printf(" (default %u)", before);
+    else if (f->zero)
+        printf(" (default: %s)", f->zero);
     putchar('\n');
 }
 
-static void print_help(const struct flag_set *set)
+static void print_help(const struct flag_set *set, const struct entries *all)
 {
     printf("usage: firstlight %s%s%s\n\n%s\n\n", set->command, *set->usage ? " " : "", set->usage,
            set->about);
-    for (size_t g = 0; g < FLAG_GROUPS; g++)
-        for (size_t i = 0; i < set->groups[g].n_flags; i++)
-            print_flag(&set->groups[g].flags[i]);
-    print_flag(&(struct flag){.name = "--help", .help = "print this"});
+    for (size_t i = 0; i < all->n; i++)
+        print_flag(all->list[i].flag, all->list[i].before);
+    print_flag(&(struct flag){.name = "--help", .help = "print this"}, 0);
 }
 
 int flags_fail(const char *command, const struct err *err)
@@ -270,14 +344,16 @@ int flags_fail(const char *command, const struct err *err)
 bool flags_read(const struct flag_set *set, int argc, char **argv, int *exit_code)
 {
     struct err err = {0};
+    struct entries all;
     bool help;
-    if (flags_parse(set, argc, argv, &help, &err)) {
+    list_flags(&all, set);
+    if (parse(set, &all, argc, argv, &help, &err)) {
         flags_fail(set->command, &err);
         *exit_code = EXIT_USAGE;
         return false;
     }
     if (help) {
-        print_help(set);
+        print_help(set, &all);
         *exit_code = EXIT_SUCCESS;
         return false;
     }

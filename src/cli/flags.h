@@ -47,6 +47,13 @@ struct flag {
     double min, max;            /* numbers */
     const char *const *choices; /* FLAG_CHOICE: NULL-terminated */
     enum status (*parse)(void *field, const char *text, struct err *err); /* FLAG_CUSTOM */
+    /* FLAG_U32: the help ends with the value that the field has before parsing, with this text
+     * where that is 0. NULL: the help says itself. */
+    const char *zero;
+    /* Other flags, "--a --b": without one of them, or beside one of them, this flag is an error.
+     * Those that a command does not have do not count. */
+    const char *needs, *excludes;
+    const char *beside; /* why other flags exclude this one: ends the error, may be NULL */
 };
 
 /* The initialiser of `offset`. */

@@ -23,36 +23,46 @@ static enum status parse_cpu_mask(void *field, const char *text, struct err *err
 }
 
 #define FIELD(name) FLAG_FIELD(options, name)
+/* Benchmarks have --url beside these flags. */
+#define NOT_OF_A_SERVER "--url"
 
 // clang-format off
 static const struct flag model_flags[] = {
     {"--model", "PATH", "GGUF file",
      FLAG_TEXT, FIELD(model)},
     {"--threads", "N", "threads that compute (default: all usable processors)",
-     FLAG_U32, FIELD(n_threads), .min = 1, .max = LIMIT_THREADS},
+     FLAG_U32, FIELD(n_threads), .min = 1, .max = LIMIT_THREADS,
+     .excludes = NOT_OF_A_SERVER},
     {"--activations", "int8|f32", "f32 is the exact path (default int8)",
-     FLAG_CHOICE, FIELD(activations), .choices = activation_names},
+     FLAG_CHOICE, FIELD(activations), .choices = activation_names,
+     .excludes = NOT_OF_A_SERVER},
     {"--kv-type", "f16|f32", "cached keys and values (default f16; f32 with --activations f32)",
-     FLAG_CHOICE, FIELD(kv_type), .choices = kv_type_names},
+     FLAG_CHOICE, FIELD(kv_type), .choices = kv_type_names,
+     .excludes = NOT_OF_A_SERVER},
     {"--cpu-mask", "MASK", "kernel levels: -avx512 leaves one out, avx2 keeps only that,\n"
                            "c is plain C (default: all this machine has)",
-     FLAG_CUSTOM, FIELD(cpu_mask), .parse = parse_cpu_mask},
+     FLAG_CUSTOM, FIELD(cpu_mask), .parse = parse_cpu_mask,
+     .excludes = NOT_OF_A_SERVER},
 };
 
 static const struct flag engine_flags[] = {
     {"--engine", "NAME", "engine, see firstlight engines (default auto)",
-     FLAG_TEXT, FIELD(engine)},
+     FLAG_TEXT, FIELD(engine), .excludes = NOT_OF_A_SERVER},
     {"--ctx", "N", "positions of one request (default: the model's, if memory allows)",
-     FLAG_U32, FIELD(n_ctx), .min = 1, .max = LIMIT_CONTEXT},
+     FLAG_U32, FIELD(n_ctx), .min = 1, .max = LIMIT_CONTEXT,
+     .excludes = NOT_OF_A_SERVER},
     {"--kv-memory", "SIZE", "memory for cached keys and values, e.g. 512M\n"
                             "(default: chosen from what is available)",
-     FLAG_SIZE, FIELD(kv_memory)},
+     FLAG_SIZE, FIELD(kv_memory), .excludes = NOT_OF_A_SERVER},
     {"--max-batch-size", "N", "requests that share a step at most (default 64)",
-     FLAG_U32, FIELD(max_batch_seqs), .min = 1, .max = LIMIT_BATCH_TOKENS},
-    {"--prefill-max-batch-size", "N", "prompts that one step computes at most (default: no bound)",
-     FLAG_U32, FIELD(max_step_prompts), .min = 1, .max = LIMIT_BATCH_TOKENS},
+     FLAG_U32, FIELD(max_batch_seqs), .min = 1, .max = LIMIT_BATCH_TOKENS,
+     .excludes = NOT_OF_A_SERVER},
+    {"--prefill-max-batch-size", "N", "prompts that one step computes at most",
+     FLAG_U32, FIELD(max_step_prompts), .min = 1, .max = LIMIT_BATCH_TOKENS, .zero = "no bound",
+     .excludes = NOT_OF_A_SERVER},
     {"--prefill-max-tokens", "N", "tokens of prompts in one step at most (default: no bound)",
-     FLAG_U32, FIELD(max_step_prompt_tokens), .min = 1, .max = LIMIT_BATCH_TOKENS},
+     FLAG_U32, FIELD(max_step_prompt_tokens), .min = 1, .max = LIMIT_BATCH_TOKENS,
+     .excludes = NOT_OF_A_SERVER},
 };
 // clang-format on
 

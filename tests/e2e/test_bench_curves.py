@@ -75,7 +75,7 @@ def test_flags(run, tiny, tmp_path):
     bad = run("bench", "curves", "--model", tiny, "--start-rate", 10, "--max-rate", 5)
     assert bad.returncode == 1 and "--start-rate 10 is above --max-rate 5" in bad.stderr
     bad = run("bench", "curves", "--url", "http://127.0.0.1:1", "--threads", 1)
-    assert bad.returncode == 1 and "--threads" in bad.stderr
+    assert bad.returncode == 2 and "--threads does not go with --url" in bad.stderr
     bad = run("bench", "curves", "--model", tiny, "--prompt-tokens", 250)
     assert bad.returncode == 1 and "do not fit the context of 256 tokens" in bad.stderr
     bad = run("bench", "curves", "--model", tiny, "--output", tmp_path / "no" / "such.json")

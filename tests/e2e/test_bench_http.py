@@ -370,7 +370,7 @@ ENGINE_FLAGS = [("--threads", 2), ("--ctx", 64), ("--engine", "cpu"), ("--kv-mem
 def test_engine_flags_are_refused(run, tmp_path, flags):
     with FakeOpenAI(lambda *_: Answer()) as fake:
         words = refused(run, tmp_path, fake.url, *flags)
-    assert flags[0] in words and "with --url the server has its own" in words
+    assert flags[0] in words and "does not go with --url: the server has its own" in words
     assert not fake.seen
 
 

@@ -166,13 +166,28 @@ def test_repeats_show_their_spread(bench):
     (["--nvtx"], ["--nvtx"]),
     (["--policy", "edf"], ["--policy", "not yet"]),
     (["--no-prefix-cache"], ["--no-prefix-cache", "not yet"]),
-    (["--api-key-file", "x"], ["--api-key-file", "--url"]),
     (["--hf-model-id", "x"], ["--hf-model-id", "not both"]),
     (["--num-requests", "5000"], ["--max-concurrency"]),
     (["--prompt", ""], ["--prompt"]),
+    (["--background", "1", "--engine", "cpu-sync"], ["--background", "cpu-sync"]),
 ])
 def test_refusals_name_the_flag(bench, flags, words):
     fails(bench(*flags), *words)
+
+
+@pytest.mark.parametrize("flags, words", [
+    (["--burstiness", "2"], "--burstiness goes with --request-rate"),
+    (["--submit-interval-ms", "1", "--request-rate", "5"],
+     "--submit-interval-ms does not go with --request-rate"),
+    (["--prompt", "x", "--prompt-tokens", "5"], "--prompt does not go with --prompt-tokens"),
+    (["--timeout", "5"], "--timeout goes with --url or --compare-blocking"),
+    (["--api-key-file", "x"], "--api-key-file goes with --url"),
+    (["--tokenizer", "x"], "--tokenizer goes with --url"),
+    (["--background", "1", "--compare-blocking"],
+     "--background does not go with --compare-blocking"),
+])
+def test_flags_that_would_be_ignored(bench, flags, words):
+    fails(bench(*flags), words, status=2)
 
 
 @pytest.mark.parametrize("flags", [
@@ -188,12 +203,13 @@ def test_values_out_of_range(bench, flags):
 @pytest.mark.parametrize("flags", [
     ["--threads", "1"], ["--ctx", "64"], ["--engine", "auto"], ["--max-batch-size", "64"],
     ["--prefill-max-batch-size", "16"], ["--prefill-max-tokens", "64"], ["--kv-type", "f16"],
-    ["--activations", "f32"], ["--cpu-mask", "c"], ["--kv-memory", "1G"], ["--paged-attn"],
+    ["--activations", "f32"], ["--activations", "int8"], ["--cpu-mask", "c"],
+    ["--kv-memory", "1G"], ["--paged-attn"],
     ["--policy", "fifo"], ["--device", "cpu"], ["--hf-model-id", "x"],
 ])
 def test_engine_flags_with_a_url(run, flags):
     done = run("bench", "streaming", "--url", "http://127.0.0.1:9", *flags)
-    fails(done, flags[0], "--url")
+    fails(done, flags[0], "--url", status=2)
 
 
 def test_accepted_aliases(bench):
@@ -247,6 +263,9 @@ def test_failed_requests_are_counted_and_the_rest_kept(bench, tmp_path):
     path = tmp_path / "r.json"
     done = bench("--prompt-tokens", 100, "--ctx", 64, "--output", path)
     fails(done, "12 of 12 requests failed", "the context holds 64")
+    assert row(done.stdout, "throughput") == "n/a"
+    assert json.loads(path.read_text())["output_throughput"] is None
+    assert "tokens_per_s" not in json.loads(path.read_text())["metrics"]
     assert row(done.stdout, "requests") == "12: 0 completed, 12 failed"
     out = json.loads(path.read_text())
     assert out["failed"] == 12

@@ -169,7 +169,7 @@ def test_a_model_without_a_chat_template_says_so(run, tiny):
     (("--max-new-tokens", "0"), 2, "--max-new-tokens"),
     (("--prompts", "/nonexistent"), 1, "/nonexistent"),
     (("--output", "/nonexistent/a.json"), 1, "/nonexistent/a.json"),
-    (("--url", "http://127.0.0.1:9", "--threads", "2"), 1, "--threads"),
+    (("--url", "http://127.0.0.1:9", "--threads", "2"), 2, "--threads"),
 ])
 def test_bad_flags_are_named(bench, flags, code, expected):
     done = bench(*flags)

@@ -23,6 +23,7 @@ struct formula {
     uint32_t cut_at;    /* calls until an interruption in the second repeat */
     uint32_t n_calls;
     struct workload_options last;
+    char last_what[64];
 };
 
 static const struct formula usual = {
@@ -34,12 +35,16 @@ static void answer(const struct formula *f, const struct workload_options *w, st
     double n = w->prompt_tokens;
     double ttft_ms = f->a_ms + f->b_ms * n + f->c_ms * n * n + f->step_ms * repeat;
     bool empty = f->empty_at == w->prompt_tokens;
-    r->first_us = empty ? 0 : begin_us + (int64_t)(1e3 * ttft_ms + 0.5);
     r->prompt_tokens = w->prompt_tokens;
     r->completion_tokens = w->max_new_tokens;
-    record_end(r, RECORD_OK,
-               begin_us + (int64_t)(1e3 * (ttft_ms + f->tpot_ms * (w->max_new_tokens - 1)) + 0.5),
-               NULL);
+    int64_t end_us =
+        begin_us + (int64_t)(1e3 * (ttft_ms + f->tpot_ms * (w->max_new_tokens - 1)) + 0.5);
+    r->state = RECORD_RUNNING;
+    if (!empty) {
+        record_chunk(r, begin_us + (int64_t)(1e3 * ttft_ms + 0.5));
+        record_chunk(r, end_us);
+    }
+    record_end(r, RECORD_OK, end_us, NULL);
 }
 
 static void simulate(const struct formula *f, const struct workload_options *w,
@@ -66,12 +71,13 @@ static void simulate(const struct formula *f, const struct workload_options *w,
     workload_fini(&load);
 }
 
-static enum status measure(void *arg, const struct workload_options *w, bool warm_up,
-                           struct measurement *out, struct err *err)
+static enum status measure(void *arg, const char *what, const struct workload_options *w,
+                           bool warm_up, struct measurement *out, struct err *err)
 {
     struct formula *f = arg;
     *out = (struct measurement){0};
     f->last = *w;
+    snprintf(f->last_what, sizeof f->last_what, "%s", what);
     assert_int_equal(warm_up, w->request_rate == 0);
     if (++f->n_calls == f->cancel_at)
         return err_set(err, STATUS_CANCELLED, "interrupted");
@@ -154,6 +160,7 @@ static void the_prompt_curve_is_fitted(void **state)
     struct curves c = made(&f, &o);
     assert_int_equal(c.of[CURVES_PROMPT].n, 8); /* 32 ... 4096 */
     assert_int_equal(f.last.prompt_tokens, 4096);
+    assert_string_equal(f.last_what, "prompt 4096");
     assert_int_equal(f.last.max_new_tokens, CURVES_PROMPT_NEW);
     assert_int_equal(f.last.max_concurrency, 1);
     assert_int_equal(f.last.num_requests, 5);

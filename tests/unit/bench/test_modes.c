@@ -191,10 +191,15 @@ static void the_online_table_has_p50_and_mean(void **state)
     w.request_rate = 4;
     w.burstiness = 0.5;
     m.runs[0] = pass_of(3, 100, 11, 4.0);
-    m.runs[0].records[0].first_us -= 3000000; /* TTFT 1, 4, 4 s; TPOT 300, 0, 0 ms */
+    m.runs[0].records[0].first_us -= 3000000; /* TTFT 1, 4, 4 s; TPOT 300, n/a, n/a ms */
+    struct record *first = &m.runs[0].records[0];
+    assert_true(record_reserve(first, 2));
+    first->chunk_us[0] = first->first_us;
+    first->chunk_us[1] = first->end_us;
+    first->n_chunks = 2;
     assert_true(summary_make(&m.pooled, m.runs, 1, NULL));
     shows(MODES_ONLINE, &m, &w, "TTFT               4000.0     3000.0\n", true);
-    shows(MODES_ONLINE, &m, &w, "TPOT                  0.0      100.0\n", true);
+    shows(MODES_ONLINE, &m, &w, "TPOT                300.0      300.0\n", true);
     shows(MODES_ONLINE, &m, &w, "latency            4000.0     4000.0\n", true);
     shows(MODES_ONLINE, &m, &w, "0.75 requests/s        8.2 new tokens/s", true);
     shows(MODES_ONLINE, &m, &w, "4 a second, burstiness 0.5", true);

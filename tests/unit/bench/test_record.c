@@ -61,16 +61,30 @@ static void chunks_count_where_the_target_does_not(void **state)
     record_fini(&r);
 }
 
-static void one_token_has_no_gap_to_divide_by(void **state)
+/* However many tokens it has: what came unstreamed, or in one chunk, has no pace, not one of 0. */
+static void one_chunk_has_no_time_per_token(void **state)
 {
     (void)state;
     struct record r;
     record_init(&r);
     r.state = RECORD_RUNNING;
     r.sent_us = 1000;
+    r.completion_tokens = 64;
     assert_true(record_chunk(&r, 5000));
-    record_end(&r, RECORD_OK, 5500, NULL);
-    assert_true(record_tpot_ms(&r) == 0.5);
+    record_end(&r, RECORD_OK, 5000, NULL);
+    assert_true(isnan(record_tpot_ms(&r)));
+    record_fini(&r);
+}
+
+/* A server that counts one token of two chunks: the formula divides by 1. */
+static void one_token_of_two_chunks(void **state)
+{
+    (void)state;
+    struct record r;
+    send_and_answer(&r);
+    r.completion_tokens = 1;
+    record_end(&r, RECORD_OK, 11000, NULL);
+    assert_true(record_tpot_ms(&r) == 6);
     record_fini(&r);
 }
 
@@ -152,7 +166,8 @@ int main(void)
         cmocka_unit_test(a_new_one_knows_nothing),
         cmocka_unit_test(times_are_differences_of_stamps),
         cmocka_unit_test(chunks_count_where_the_target_does_not),
-        cmocka_unit_test(one_token_has_no_gap_to_divide_by),
+        cmocka_unit_test(one_chunk_has_no_time_per_token),
+        cmocka_unit_test(one_token_of_two_chunks),
         cmocka_unit_test(what_failed_has_a_ttft_but_no_latency),
         cmocka_unit_test(reserved_chunks_stay_in_place),
         cmocka_unit_test(an_error_is_one_line_of_utf8),

@@ -92,9 +92,9 @@ static void test_counts_and_rates(void **state)
 static void test_server_parts(void **state)
 {
     (void)state;
-    struct record r[3];
+    struct record r[4];
     struct summary s;
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 4; i++)
         answer(&r[i], 0, (int64_t[]){50000}, 1);
     r[0].has_ttft = true;
     r[0].ttft = (struct timeline_ttft){.receive_us = 100,
@@ -107,7 +107,9 @@ static void test_server_parts(void **state)
                                        .total_us = 38000};
     r[1].server_queue_ms = 7; /* splits no more than that */
     r[1].server_ttft_ms = 45;
-    struct load_result run = make_run(r, 3, 50000, 0);
+    r[3].server_ttft_ms = 45;
+    r[3].whole = true; /* its first token and the whole answer are not the same moment */
+    struct load_result run = make_run(r, 4, 50000, 0);
     assert_true(summary_make(&s, &run, 1, NULL));
     assert_int_equal(s.add_request.n, 1);
     assert_near(s.add_request.v[0], 0.7);
@@ -120,7 +122,7 @@ static void test_server_parts(void **state)
     assert_near(s.client_minus_server.v[0], 12);
     assert_near(s.client_minus_server.v[1], 5);
     summary_fini(&s);
-    release(r, 3);
+    release(r, 4);
 }
 
 /* One token has no gap, an empty answer has no first chunk: it completed all the same. */
@@ -179,17 +181,18 @@ static void test_pools_runs(void **state)
 static void test_goodput(void **state)
 {
     (void)state;
-    struct record r[3];
+    struct record r[4];
     answer(&r[0], 0, (int64_t[]){100000, 110000}, 2); /* ttft 100, tpot 10, e2el 110 */
     answer(&r[1], 0, (int64_t[]){100000, 160000}, 2); /* ttft 100, tpot 60, e2el 160 */
     answer(&r[2], 0, (int64_t[]){300000, 310000}, 2); /* ttft 300, tpot 10, e2el 310 */
+    answer(&r[3], 0, (int64_t[]){6000000}, 1);        /* ttft 6000, no wait for more, e2el 6000 */
     static const struct {
         struct goodput g;
         uint32_t good;
     } cases[] = {{{.ttft_ms = 100}, 2}, {{.ttft_ms = 99.9}, 0},
-                 {{.tpot_ms = 10}, 2},  {{.ttft_ms = 100, .tpot_ms = 50}, 1},
+                 {{.tpot_ms = 10}, 3},  {{.ttft_ms = 100, .tpot_ms = 50}, 1},
                  {{.e2el_ms = 160}, 2}, {{.ttft_ms = 500, .tpot_ms = 100, .e2el_ms = 5000}, 3}};
-    struct load_result run = make_run(r, 3, 500000, 0);
+    struct load_result run = make_run(r, 4, 500000, 0);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct summary s;
         assert_true(summary_make(&s, &run, 1, &cases[i].g));
@@ -198,7 +201,7 @@ static void test_goodput(void **state)
         assert_near(s.request_goodput, cases[i].good / 0.5);
         summary_fini(&s);
     }
-    release(r, 3);
+    release(r, 4);
 }
 
 static void test_nothing_ran(void **state)
@@ -210,6 +213,27 @@ static void test_nothing_ran(void **state)
     assert_int_equal(s.n, 0);
     assert_true(isnan(s.request_throughput) && isnan(s.output_throughput));
     summary_fini(&s);
+}
+
+/* It took half a second, and yet how fast the target is nobody knows; none was good, that is known.
+ */
+static void test_all_failed(void **state)
+{
+    (void)state;
+    struct summary s;
+    struct record r[2];
+    for (int i = 0; i < 2; i++) {
+        answer(&r[i], 0, (int64_t[]){100000}, 1);
+        r[i].state = RECORD_FAILED;
+    }
+    struct load_result run = make_run(r, 2, 500000, 0);
+    assert_true(summary_make(&s, &run, 1, &(struct goodput){.ttft_ms = 500}));
+    assert_int_equal(s.failed, 2);
+    assert_true(isnan(s.request_throughput) && isnan(s.output_throughput));
+    assert_true(isnan(s.total_throughput));
+    assert_near(s.request_goodput, 0);
+    summary_fini(&s);
+    release(r, 2);
 }
 
 /* --- the objectives' text ------------------------------------------------------------------- */
@@ -252,10 +276,15 @@ static void test_refuses_bad_goodput(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_counts_and_rates), cmocka_unit_test(test_server_parts),
-        cmocka_unit_test(test_short_answers),    cmocka_unit_test(test_pools_runs),
-        cmocka_unit_test(test_goodput),          cmocka_unit_test(test_nothing_ran),
-        cmocka_unit_test(test_parses_goodput),   cmocka_unit_test(test_refuses_bad_goodput),
+        cmocka_unit_test(test_counts_and_rates),
+        cmocka_unit_test(test_server_parts),
+        cmocka_unit_test(test_short_answers),
+        cmocka_unit_test(test_pools_runs),
+        cmocka_unit_test(test_goodput),
+        cmocka_unit_test(test_nothing_ran),
+        cmocka_unit_test(test_all_failed),
+        cmocka_unit_test(test_parses_goodput),
+        cmocka_unit_test(test_refuses_bad_goodput),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

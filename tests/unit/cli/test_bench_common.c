@@ -140,23 +140,18 @@ static void a_result_too_large_to_be_read_says_so(void **state)
     result_fini(&r);
 }
 
-static void the_first_engine_flag_with_a_url_is_named(void **state)
+static void every_flag_of_an_engine_excludes_a_url(void **state)
 {
     (void)state;
-    struct bench_target_options o = bench_common_target;
-    struct bench_target t;
-    struct err err = {0};
-    bench_common_target_flags(&o);
-    o.url = "http://127.0.0.1:1";
-    o.options.n_ctx = 64;
-    assert_int_equal(bench_common_open(&t, &o, 1, &err), STATUS_INVALID);
-    assert_string_equal(err.param, "--ctx");
-    bench_common_close(&t);
-    o.options.n_ctx = 0;
-    o.options.max_step_prompts = 3;
-    assert_int_equal(bench_common_open(&t, &o, 1, &err), STATUS_INVALID);
-    assert_string_equal(err.param, "--prefill-max-batch-size");
-    bench_common_close(&t);
+    struct options o = options_default;
+    const struct flag_group groups[] = {options_engine_flags(&o), options_model_flags(&o)};
+    for (size_t g = 0; g < 2; g++) {
+        for (size_t i = 0; i < groups[g].n_flags; i++) {
+            const struct flag *f = &groups[g].flags[i];
+            if (strcmp(f->name, "--model") != 0 && (!f->excludes || strcmp(f->excludes, "--url")))
+                fail_msg("%s", f->name);
+        }
+    }
 }
 
 static void too_many_requests_at_once_name_their_flag(void **state)
@@ -185,7 +180,7 @@ int main(void)
                                         make_place, remove_place),
         cmocka_unit_test_setup_teardown(a_result_too_large_to_be_read_says_so, make_place,
                                         remove_place),
-        cmocka_unit_test(the_first_engine_flag_with_a_url_is_named),
+        cmocka_unit_test(every_flag_of_an_engine_excludes_a_url),
         cmocka_unit_test(too_many_requests_at_once_name_their_flag),
     };
     return cmocka_run_group_tests_name("bench_common", tests, NULL, NULL);

@@ -29,6 +29,13 @@ static const struct flag flags[] = {
     {"--type", "T", "a type", FLAG_CHOICE, FLAG_FIELD(args, type), .choices = types},
     {"--json", NULL, "a switch", FLAG_BOOL, FLAG_FIELD(args, json)},
     {"-n", "N", "a short one", FLAG_U32, FLAG_FIELD(args, threads), .min = 1, .max = 256},
+    {"--jitter", "J", "of a rate", FLAG_F64, FLAG_FIELD(args, rate), .max = 1,
+     .needs = "--rate --none --name"},
+    {"--even", NULL, "no rate", FLAG_BOOL, FLAG_FIELD(args, json), .excludes = "--none --rate"},
+    {"--alone", NULL, "no type", FLAG_BOOL, FLAG_FIELD(args, json), .excludes = "--type",
+     .beside = "it is all there is"},
+    {"--odd", NULL, "of others", FLAG_BOOL, FLAG_FIELD(args, json), .needs = "--none",
+     .excludes = "--alone"},
 };
 // clang-format on
 
@@ -108,11 +115,22 @@ static void positionals_are_what_is_no_flag(void **state)
     assert_non_null(strstr(o.err.text, "three"));
 }
 
+static void flags_in_the_company_they_need(void **state)
+{
+    (void)state;
+    struct outcome o;
+    assert_int_equal(PARSE(&o, "--jitter", "0.5", "--name", "x"), STATUS_OK);
+    assert_int_equal(PARSE(&o, "--rate=1", "--jitter=0.5"), STATUS_OK);
+    assert_int_equal(PARSE(&o, "--even", "--type", "f16"), STATUS_OK);
+    assert_int_equal(PARSE(&o, "--odd"), STATUS_OK); /* what it needs is no flag of this command */
+    assert_int_equal(PARSE(&o, "--jitter", "1", "--help"), STATUS_OK);
+}
+
 static void errors_name_the_flag(void **state)
 {
     (void)state;
     static const struct {
-        const char *words[3];
+        const char *words[5];
         const char *param, *text;
     } cases[] = {
         {{"--threads", "0"}, "--threads", "between 1 and 256"},
@@ -134,6 +152,10 @@ static void errors_name_the_flag(void **state)
         {{"--thread", "1"}, "--thread", "did you mean --threads?"},
         {{"--absolutely-not"}, "--absolutely-not", "--help"},
         {{"-x"}, "-x", "unknown flag"},
+        {{"--jitter", "1"}, "--jitter", "--jitter goes with --rate or --name"},
+        {{"--even", "--rate", "1"}, "--even", "--even does not go with --rate"},
+        {{"--rate", "1", "--even"}, "--even", "--even does not go with --rate"},
+        {{"--odd", "--alone"}, "--odd", "with --alone: it is all there is"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct outcome o;
@@ -160,6 +182,7 @@ int main(void)
         cmocka_unit_test(takes_values_of_every_kind),
         cmocka_unit_test(keeps_defaults_and_takes_the_last),
         cmocka_unit_test(positionals_are_what_is_no_flag),
+        cmocka_unit_test(flags_in_the_company_they_need),
         cmocka_unit_test(errors_name_the_flag),
         cmocka_unit_test(suggests_only_what_is_close),
     };
