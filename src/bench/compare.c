@@ -2,6 +2,7 @@
 
 #include "base/mem.h"
 #include "bench/table.h"
+#include "text/utf8.h"
 
 #include <math.h>
 #include <string.h>
@@ -351,7 +352,7 @@ void compare_text(const struct compare *c, struct buf *out)
     buf_putc(out, '\n');
     put_counts(c, out);
     if (out->data)
-        table_clean(out->data, true);
+        utf8_make_plain(out->data, true);
 }
 
 /* --- as JSON -------------------------------------------------------------------------------- */

@@ -22,7 +22,7 @@ static void set_text(char *cell, const json_t *value)
     const char *text = json_string_value(value);
     snprintf(cell, size, "%s", text && *text ? text : "-");
     cell[utf8_valid_prefix(cell, strlen(cell))] = '\0'; /* cut to fit, but not in a character */
-    table_clean(cell, false);
+    utf8_make_plain(cell, false);
 }
 
 static void set_metric(char *cell, const struct result *r, const char *name, const char *unit)

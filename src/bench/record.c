@@ -63,11 +63,10 @@ static void copy_line(char *out, size_t out_size, const char *text)
         if (used + len >= out_size)
             break;
         memcpy(out + used, whole ? text : "?", len);
-        if (len == 1 && ((unsigned char)out[used] < ' ' || out[used] == 0x7f))
-            out[used] = ' ';
         used += len;
     }
     out[used] = '\0';
+    utf8_make_plain(out, false);
 }
 
 void record_end(struct record *r, enum record_state state, int64_t now_us, const char *error)

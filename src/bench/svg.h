@@ -116,8 +116,9 @@ void svg_draw(struct buf *out, const struct svg_chart *c, const struct svg_look 
  * files knows. */
 extern const char svg_css[];
 
-/* Text for XML and HTML, in elements and quoted attributes. Bytes that are no UTF-8 and characters
- * that XML forbids become U+FFFD. */
+/* Text for XML and HTML, in elements and quoted attributes. What is no UTF-8 or what XML
+ * forbids becomes U+FFFD, as do controls (utf8.h): text of a file turns none that is not its own.
+ */
 void svg_escape(struct buf *out, const char *text);
 /* Four significant digits, all of them from 1000 on, an exponent only below 1e-6 and from SVG_HUGE
  * on: "0.1234", "12.34", "123456". Not finite: "n/a". */

@@ -21,11 +21,12 @@ static int32_t next_code(const char *p, size_t left, size_t *n)
     return len > 0 ? code : -1;
 }
 
-/* XML 1.0, section 2.2. */
-static bool is_xml(int32_t code)
+/* XML 1.0, section 2.2, less what would turn the text around it. */
+static bool is_shown(int32_t code)
 {
-    return code >= 0x20 ? code != 0xfffe && code != 0xffff
-                        : code == '\t' || code == '\n' || code == '\r';
+    if (code < 0 || utf8_is_control((uint32_t)code))
+        return code == '\t' || code == '\n' || code == '\r';
+    return code != 0xfffe && code != 0xffff;
 }
 
 static void escape_code(struct buf *out, int32_t code, const char *bytes, size_t n)
@@ -40,7 +41,7 @@ static void escape_code(struct buf *out, int32_t code, const char *bytes, size_t
         buf_puts(out, "&quot;");
     else if (code == '\'')
         buf_puts(out, "&#39;");
-    else if (is_xml(code))
+    else if (is_shown(code))
         buf_append(out, bytes, n);
     else
         buf_puts(out, UTF8_REPLACEMENT);

@@ -28,15 +28,3 @@ void table_generator(struct buf *out, struct load_result *runs, uint32_t n_runs)
         if (runs[i].generator.bottleneck)
             buf_printf(out, "it was the bottleneck of run %u: %s\n", i + 1, runs[i].generator.why);
 }
-
-void table_clean(char *text, bool keep_lines)
-{
-    for (unsigned char *p = (unsigned char *)text; *p; p++) {
-        if (p[0] == 0xc2 && p[1] >= 0x80 && p[1] <= 0x9f)
-            p[0] = p[1] = ' ';
-        if (p[0] == '\n' && keep_lines)
-            continue;
-        if (p[0] < 0x20 || p[0] == 0x7f)
-            p[0] = ' ';
-    }
-}

@@ -9,9 +9,6 @@
 void table_number(struct buf *out, int width, int digits, double x);
 /* "1 run", "3 runs". */
 void table_count(struct buf *out, uint32_t n, const char *noun);
-/* Text from files and servers must not move the cursor of the terminal that shows it: control
- * characters (below 0x20, DEL, U+0080 to U+009F) become spaces, line ends only where asked. */
-void table_clean(char *text, bool keep_lines);
 /* How punctual the load generator was: a figure is only as good as that. Says so where it was the
  * bottleneck. */
 void table_generator(struct buf *out, struct load_result *runs, uint32_t n_runs);

@@ -156,7 +156,7 @@ static enum status allow_files(uint32_t max_connections, struct err *err)
     return STATUS_OK;
 }
 
-/* Cut between characters: labels end in JSON. */
+/* Cut between characters, since labels end in JSON; of characters that a terminal shows. */
 static void put_label(char *out, size_t out_size, const char *text)
 {
     size_t len = strlen(text);
@@ -165,6 +165,7 @@ static void put_label(char *out, size_t out_size, const char *text)
     len = utf8_valid_prefix(text, len);
     memcpy(out, text, len);
     out[len] = '\0';
+    utf8_make_plain(out, false);
 }
 
 static enum status find_model(struct http_target *t, const char *asked, struct err *err)

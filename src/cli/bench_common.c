@@ -73,9 +73,10 @@ enum status bench_common_check(const struct bench_common *c, struct err *err)
     return STATUS_OK;
 }
 
-enum status bench_common_print(const struct bench_common *c, const struct buf *table,
-                               struct err *err)
+enum status bench_common_print(const struct bench_common *c, struct buf *table, struct err *err)
 {
+    if (table->data)
+        utf8_make_plain(table->data, true);
     fputs(buf_str(table), c->output && is_standard(c->output) ? stderr : stdout);
     return table->failed ? err_set(err, STATUS_NO_MEMORY, "no memory for the table") : STATUS_OK;
 }

@@ -21,10 +21,9 @@ struct flag_group bench_common_flags(struct bench_common *c); /* --output --note
 /* Before anything is measured: a wrong path costs no minutes. What is there is kept until the
  * result is written. */
 enum status bench_common_check(const struct bench_common *c, struct err *err);
-/* To stdout, or to stderr beside "-". A table that memory was short for is printed as far as it
- * goes, and STATUS_NO_MEMORY. */
-enum status bench_common_print(const struct bench_common *c, const struct buf *table,
-                               struct err *err);
+/* Makes it plain (utf8.h) and prints it to stdout, or to stderr beside "-". A table that memory was
+ * short for is printed as far as it goes, and STATUS_NO_MEMORY. */
+enum status bench_common_print(const struct bench_common *c, struct buf *table, struct err *err);
 enum status bench_common_write(const struct bench_common *c, const struct result *r,
                                struct err *err);
 

@@ -1,6 +1,7 @@
 #include "cli/flags.h"
 
 #include "base/mem.h"
+#include "text/utf8.h"
 
 #include <errno.h>
 #include <math.h>
@@ -337,7 +338,9 @@ static void print_help(const struct flag_set *set, const struct entries *all)
 
 int flags_fail(const char *command, const struct err *err)
 {
-    fprintf(stderr, "firstlight %s: %s\n", command, err->text);
+    struct err shown = *err;
+    utf8_make_plain(shown.text, true); /* a server's or a file's words may be in it */
+    fprintf(stderr, "firstlight %s: %s\n", command, shown.text);
     return EXIT_FAILURE;
 }
 

@@ -79,6 +79,24 @@ uint32_t utf8_code_point(const char *bytes, size_t n)
     return cp;
 }
 
+bool utf8_is_control(uint32_t code_point)
+{
+    return code_point < 0x20 || (code_point >= 0x7f && code_point <= 0x9f) ||
+           (code_point >= 0x202a && code_point <= 0x202e) ||
+           (code_point >= 0x2066 && code_point <= 0x2069);
+}
+
+void utf8_make_plain(char *text, bool keep_lines)
+{
+    size_t left = strlen(text), n;
+    for (; left > 0; text += n, left -= n) {
+        bool is_character = utf8_step(text, left, &n) == UTF8_WHOLE;
+        if (is_character && utf8_is_control(utf8_code_point(text, n)) &&
+            !(keep_lines && *text == '\n'))
+            memset(text, ' ', n);
+    }
+}
+
 void utf8_append(struct buf *out, const char *bytes, size_t len)
 {
     for (size_t at = 0, n; at < len; at += n) {

@@ -29,6 +29,15 @@ size_t utf8_valid_prefix(const char *bytes, size_t len);
 /* The code point of a whole character of n bytes. */
 uint32_t utf8_code_point(const char *bytes, size_t n);
 
+/* Whether it does something to the text around it where it is shown: U+0000 to U+001F, U+007F to
+ * U+009F, and the embeddings, overrides and isolates of direction (U+202A to U+202E, U+2066 to
+ * U+2069). */
+bool utf8_is_control(uint32_t code_point);
+
+/* Makes text of unknown origin fit to be shown in a terminal: each byte of a control becomes a
+ * space, but for line ends where they are to be kept. NUL-terminated. */
+void utf8_make_plain(char *text, bool keep_lines);
+
 /* Appends len bytes with each maximal invalid part replaced by U+FFFD, a partial end too. */
 void utf8_append(struct buf *out, const char *bytes, size_t len);
 

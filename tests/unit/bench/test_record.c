@@ -139,6 +139,10 @@ static void an_error_is_one_line_of_utf8(void **state)
     expect_error("caf\u00e9", "caf\u00e9");
     expect_error("two\r\nlines\x7f", "two  lines ");
     expect_error("\xff\xfe caf\xc3", "?? caf?");
+    expect_error("\x1b[31m\xc2\x9b"
+                 "2J\u202e"
+                 "do not\u2066",
+                 " [31m  2J   do not   ");
 }
 
 static void a_long_error_is_cut_between_characters(void **state)
