@@ -175,3 +175,12 @@ def test_bad_flags(run, tiny, tmp_path):
     assert run("bench", "replay", "--model", tiny).returncode == 1
     result = run("bench", "replay", trace, "--url", "http://127.0.0.1:9", "--model", "m")
     assert result.returncode == 1 and "127.0.0.1:9" in result.stderr
+
+
+def test_more_requests_than_a_run_has(run, tmp_path):
+    """LIMIT_BENCH_REQUESTS: here, because a sanitizer's program takes ten times as long."""
+    path = tmp_path / "long.jsonl"
+    path.write_text('{"timestamp":1,"input_length":1,"output_length":1}\n' * (2**20 + 1))
+    result = run("bench", "replay", path)
+    assert result.returncode == 1
+    assert ":1048577: more than 1048576 requests" in result.stderr
