@@ -147,7 +147,7 @@ static void copy_heard(struct http_exchange *x)
     struct record *r = x->record;
     const struct openai_chunk *h = &x->heard;
     r->prompt_tokens = h->prompt_tokens;
-    r->completion_tokens = h->counted ? h->completion_tokens : r->n_chunks;
+    r->completion_tokens = h->completion_tokens;
     r->cached_tokens = h->cached_tokens;
     r->has_ttft = h->has_ttft;
     r->ttft = h->ttft;

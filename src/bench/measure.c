@@ -260,18 +260,18 @@ static json_t *distributions_json(struct summary *s)
 
 static json_t *run_json(struct load_result *run, struct summary *s)
 {
-    return json_pack("{s:I, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:o, s:o, s:o, "
-                     "s:o}",
-                     "start_us", (json_int_t)run->start_us, "duration_s",
-                     result_number(s->duration_s), "submit_wall_ms",
-                     result_number(s->submit_wall_ms), "n", (json_int_t)s->n, "completed",
-                     (json_int_t)s->completed, "failed", (json_int_t)s->failed, "cancelled",
-                     (json_int_t)s->cancelled, "without_content", (json_int_t)s->without_content,
-                     "prompt_tokens", (json_int_t)s->prompt_tokens, "completion_tokens",
-                     (json_int_t)s->completion_tokens, "cached_tokens",
-                     (json_int_t)s->cached_tokens, "interrupted", run->interrupted, "distributions",
-                     distributions_json(s), "generator", generator_json(&run->generator),
-                     "requests", requests_json(run), "background", background_json(run));
+    return json_pack(
+        "{s:I, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:o, s:o, s:o, "
+        "s:o}",
+        "start_us", (json_int_t)run->start_us, "duration_s", result_number(s->duration_s),
+        "submit_wall_ms", result_number(s->submit_wall_ms), "n", (json_int_t)s->n, "completed",
+        (json_int_t)s->completed, "failed", (json_int_t)s->failed, "cancelled",
+        (json_int_t)s->cancelled, "without_content", (json_int_t)s->without_content, "uncounted",
+        (json_int_t)s->uncounted, "prompt_tokens", (json_int_t)s->prompt_tokens,
+        "completion_tokens", (json_int_t)s->completion_tokens, "cached_tokens",
+        (json_int_t)s->cached_tokens, "interrupted", run->interrupted, "distributions",
+        distributions_json(s), "generator", generator_json(&run->generator), "requests",
+        requests_json(run), "background", background_json(run));
 }
 
 json_t *measure_run_json(struct load_result *run, const struct goodput *goodput)

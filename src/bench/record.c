@@ -75,7 +75,8 @@ void record_end(struct record *r, enum record_state state, int64_t now_us, const
     REQUIRE((error != NULL) == (state == RECORD_FAILED));
     r->state = state;
     r->end_us = now_us;
-    if (r->completion_tokens == 0)
+    r->uncounted = r->completion_tokens == 0 && r->n_chunks > 0;
+    if (r->uncounted)
         r->completion_tokens = r->n_chunks;
     if (error)
         copy_line(r->error, sizeof r->error, error);

@@ -32,7 +32,8 @@ struct record {
     int64_t *chunk_us;   /* (n_chunks) each chunk with content, the first included */
     uint32_t n_chunks, cap_chunks;
     uint32_t prompt_tokens;     /* by the target's count; 0: it did not say */
-    uint32_t completion_tokens; /* by the target's count, else the chunks */
+    uint32_t completion_tokens; /* by the target's count, else the chunks: */
+    bool uncounted;             /* the target did not say; a chunk may hold several */
     uint32_t cached_tokens;     /* of the prompt, found in a prefix cache */
     bool whole;                 /* asked for unstreamed: first_us is the whole answer's */
     bool has_ttft;              /* the target split its TTFT: */

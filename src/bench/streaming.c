@@ -2,6 +2,7 @@
 
 #include "engine/kv.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 
@@ -47,13 +48,13 @@ static void percentiles(struct buf *out, const char *name, struct series *s)
                cell(series_percentile(s, 95)).text, cell(series_percentile(s, 99)).text);
 }
 
-/* --- what was asked ------------------------------------------------------------------------- */
-
-static void bound(struct buf *out, uint32_t n, const char *what)
+static void more(struct buf *out, uint32_t n, const char *what)
 {
     if (n > 0)
         buf_printf(out, ", %u %s", n, what);
 }
+
+/* --- what was asked ------------------------------------------------------------------------- */
 
 static void batch(struct buf *out, const struct streaming_setup *setup)
 {
@@ -64,8 +65,8 @@ static void batch(struct buf *out, const struct streaming_setup *setup)
         buf_puts(out, "one request at a time\n");
     } else {
         buf_printf(out, "%u requests", setup->max_batch);
-        bound(out, setup->prefill_batch, "prompts a step");
-        bound(out, setup->prefill_tokens, "prompt tokens a step");
+        more(out, setup->prefill_batch, "prompts a step");
+        more(out, setup->prefill_tokens, "prompt tokens a step");
         buf_putc(out, '\n');
     }
 }
@@ -84,37 +85,36 @@ static void question(struct buf *out, const struct streaming_setup *setup)
 
 /* --- the answer ----------------------------------------------------------------------------- */
 
-static void count(struct buf *out, uint32_t n, const char *what)
-{
-    if (n > 0)
-        buf_printf(out, ", %u %s", n, what);
-}
-
 static void requests(struct buf *out, const struct summary *s)
 {
     label(out, "requests");
     buf_printf(out, "%u: %u completed, %u failed", s->n, s->completed, s->failed);
-    count(out, s->cancelled, "cancelled");
-    count(out, s->without_content, "without content");
+    more(out, s->cancelled, "cancelled");
+    more(out, s->without_content, "without content");
     buf_putc(out, '\n');
 }
 
 /* Totals of all repeats; a server that counts no tokens leaves them unknown. */
-static void tokens(struct buf *out, const char *name, uint64_t n, const struct summary *s)
+static void tokens(struct buf *out, const char *name, uint64_t n, const struct summary *s,
+                   uint64_t n_noted, const char *note)
 {
     label(out, name);
     if (n == 0 && s->completed > 0)
-        buf_puts(out, "n/a\n");
+        buf_puts(out, "n/a");
     else
-        buf_printf(out, "%llu\n", (unsigned long long)n);
+        buf_printf(out, "%" PRIu64, n);
+    if (n_noted > 0)
+        buf_printf(out, " (%" PRIu64 " %s)", n_noted, note);
+    buf_putc(out, '\n');
 }
 
 static void totals(struct buf *out, const struct measurement *m)
 {
     const struct summary *s = &m->pooled;
     requests(out, s);
-    tokens(out, "prompt tokens", s->prompt_tokens, s);
-    tokens(out, "completion tokens", s->completion_tokens, s);
+    tokens(out, "prompt tokens", s->prompt_tokens, s, s->cached_tokens, "from a prefix cache");
+    tokens(out, "completion tokens", s->completion_tokens, s, s->uncounted,
+           "answers by their chunks: the server counted no tokens");
     label(out, "submit wall");
     buf_printf(out, "%s ms%s\n", cell(s->submit_wall_ms / m->n_runs).text,
                m->n_runs > 1 ? " (mean of the repeats)" : "");
@@ -176,7 +176,7 @@ static bool generator(struct buf *out, const struct measurement *m)
             why = g->why;
     }
     label(out, "generator");
-    buf_printf(out, "sent %s ms late, stamps %s ms late at most (p99), %.0f %% of a processor\n",
+    buf_printf(out, "sent %s ms late, stamps %s ms late (p99), %.0f %% of a processor\n",
                cell(series_percentile(&lag, 99)).text, cell(series_percentile(&turn, 99)).text,
                100 * share);
     if (why) {
@@ -189,20 +189,18 @@ static bool generator(struct buf *out, const struct measurement *m)
     return complete;
 }
 
-static void background(struct buf *out, const struct measurement *m)
+static void background(struct buf *out, struct measurement *m)
 {
-    struct series gaps = {0};
+    struct series *gaps = &m->pooled.background_gap;
     uint32_t failed = 0;
-    series_add_all(&gaps, &m->pooled.background_gap);
     for (uint32_t i = 0; i < m->n_runs; i++)
         failed += m->runs[i].background_failed;
-    if (gaps.n > 0)
-        percentiles(out, "background gaps", &gaps);
+    if (gaps->n > 0)
+        percentiles(out, "background gaps", gaps);
     if (failed > 0) {
-        label(out, gaps.n > 0 ? "" : "background gaps");
+        label(out, gaps->n > 0 ? "" : "background gaps");
         buf_printf(out, "%u background streams failed\n", failed);
     }
-    series_fini(&gaps);
 }
 
 /* --- the spread of the repeats -------------------------------------------------------------- */

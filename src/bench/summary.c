@@ -101,6 +101,7 @@ static void add_completed(struct summary *s, const struct record *r, const struc
 {
     s->completed++;
     s->without_content += r->first_us == 0;
+    s->uncounted += r->uncounted;
     s->prompt_tokens += r->prompt_tokens;
     s->completion_tokens += r->completion_tokens;
     s->cached_tokens += r->cached_tokens;

@@ -17,6 +17,7 @@ enum status summary_parse_goodput(const char *text, struct goodput *out, struct 
 struct summary {
     uint32_t n, completed, failed, cancelled;
     uint32_t without_content; /* completed, but no chunk had content: they have no TTFT */
+    uint32_t uncounted; /* completed, but the target did not say how many tokens: chunks count */
     uint64_t prompt_tokens, completion_tokens, cached_tokens;
     double duration_s;     /* start -> last end */
     double submit_wall_ms; /* start -> last sent */

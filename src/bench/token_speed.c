@@ -237,6 +237,11 @@ static void foot(struct buf *out, struct measurement *m, const struct token_spee
                    "%" PRIu64 " of %" PRIu64 " prompt tokens came from a prefix cache: TTFT is "
                    "that of a repeated prompt.\n--unique-prompts asks for distinct ones.\n",
                    s->cached_tokens, s->prompt_tokens);
+    if (s->uncounted > 0)
+        buf_printf(out,
+                   "the server did not count the tokens of %u answers: their chunks are\n"
+                   "counted, and a chunk may hold several tokens\n",
+                   s->uncounted);
     uint64_t asked = (uint64_t)s->completed * o->max_new_tokens;
     if (o->ignore_eos && s->completion_tokens < asked)
         buf_printf(out,

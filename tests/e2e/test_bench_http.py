@@ -191,7 +191,9 @@ def test_a_server_that_says_little(run, tmp_path):
         assert row(table, label) == ["n/a"] * 3
     for label in ("paged attention", "batch settings", "prompt tokens"):
         assert row(table, label) == ["n/a"]
-    assert row(table, "completion tokens") == ["8"]
+    told = row(table, "completion tokens")
+    assert told[:2] == ["8", "(4"] and "chunks:" in told
+    assert result["runs"][0]["uncounted"] == 4
     assert "queue_p50" not in result["metrics"]
     assert result["environment"]["engine"] is None and "batch" not in result
 

@@ -33,10 +33,10 @@ COMMANDS = {
 }
 
 
-# What a run of so few tokens has or not as it happens: gaps when each token came by itself, decode
-# when it took longer than the noise of two passes, a knee when a rate held. An old file of the
-# kind must have it.
-CHANCE = re.compile(r"metric (itl_|background_gap_|decode_|knee_)|charts\[\]\.marks")
+# What a run of so few tokens has or not as it happens: gaps and a pace when each token came by
+# itself, decode when it took longer than the noise of two passes, a knee when a rate held. An old
+# file of the kind must have it.
+CHANCE = re.compile(r"metric (itl_|tpot_|background_gap_|decode_|knee_)|charts\[\]\.marks")
 
 
 # --- the page

@@ -45,6 +45,7 @@ static void times_are_differences_of_stamps(void **state)
     assert_int_equal(r.n_chunks, 3);
     assert_int_equal(r.chunk_us[2], 8000);
     assert_true(record_latency_ms(&r) == 10);
+    assert_false(r.uncounted);
     assert_true(record_tpot_ms(&r) == 2);
     record_fini(&r);
     assert_null(r.chunk_us);
@@ -57,6 +58,7 @@ static void chunks_count_where_the_target_does_not(void **state)
     send_and_answer(&r);
     record_end(&r, RECORD_OK, 11000, NULL);
     assert_int_equal(r.completion_tokens, 3);
+    assert_true(r.uncounted);
     assert_true(record_tpot_ms(&r) == 3);
     record_fini(&r);
 }

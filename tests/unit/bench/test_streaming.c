@@ -82,7 +82,7 @@ static void every_figure_is_the_records(void **state)
     expect_words(t, "throughput", "27.0 tokens/s, 3.00 requests/s");
     expect_words(t, "goodput", "n/a (no --goodput)");
     expect_words(t, "generator",
-                 "sent 0.50 ms late, stamps 0.25 ms late at most (p99), 3 % of a processor");
+                 "sent 0.50 ms late, stamps 0.25 ms late (p99), 3 % of a processor");
     expect_words(t, "client minus server TTFT", "0.50 0.50 0.50");
     assert_null(strstr(t, "background"));
     assert_null(strstr(t, "BOTTLENECK"));
@@ -109,6 +109,21 @@ static void what_a_server_does_not_tell_is_not_known(void **state)
     expect_words(t, "prefill->first token", "n/a n/a n/a");
     expect_words(t, "client minus server TTFT", "n/a n/a n/a");
     expect_words(t, "TTFT", "20.0 29.0 29.8"); /* the client's own clock */
+    buf_fini(&table);
+    measure_fini(&m);
+}
+
+static void what_flatters_or_slanders_is_told(void **state)
+{
+    (void)state;
+    struct measurement m;
+    make_measurement(&m, 1, 3, 10000, true);
+    m.runs[0].records[0].cached_tokens = 2; /* of 3 */
+    m.runs[0].records[1].uncounted = m.runs[0].records[2].uncounted = true;
+    struct buf table = table_of(&m, &in_process, NULL);
+    expect_words(buf_str(&table), "prompt tokens", "9 (2 from a prefix cache)");
+    expect_words(buf_str(&table), "completion tokens",
+                 "27 (2 answers by their chunks: the server counted no tokens)");
     buf_fini(&table);
     measure_fini(&m);
 }
@@ -235,6 +250,7 @@ int main(void)
         cmocka_unit_test(lines_come_in_the_agreed_order),
         cmocka_unit_test(every_figure_is_the_records),
         cmocka_unit_test(what_a_server_does_not_tell_is_not_known),
+        cmocka_unit_test(what_flatters_or_slanders_is_told),
         cmocka_unit_test(batch_settings_say_what_bounds_a_step),
         cmocka_unit_test(what_went_wrong_is_counted),
         cmocka_unit_test(nothing_completed_is_no_figure),

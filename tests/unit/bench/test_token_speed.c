@@ -290,6 +290,9 @@ static void the_table_says_what_a_reader_has_to_know(void **state)
     shows(&m, o, "aggregate", true);
     shows(&m, o, "7 of 120 prompt tokens came from a prefix cache", true);
     shows(&m, o, "1 of 6 requests were not answered", true);
+    shows(&m, o, "did not count", false);
+    m.pooled.uncounted = 2;
+    shows(&m, o, "did not count the tokens of 2 answers", true);
     measure_fini(&m);
 }
 
