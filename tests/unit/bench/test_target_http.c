@@ -415,6 +415,8 @@ static void test_answer_limit(void **state)
     buf_puts(&big, "\"}");
     ask((struct script_reply){{buf_str(&big)}}, item);
     assert_non_null(strstr(record.error, "neither a text nor a finish_reason"));
+    tear_down(state); /* the server's thread is done with the answer */
+    set_up(state);
     buf_fini(&big);
 }
 
