@@ -39,7 +39,9 @@ static void fill(struct row *row, const struct result *r)
 {
     const json_t *environment = json_object_get(r->root, "environment");
     set_text(row->cell[DATE], json_object_get(r->root, "date"));
-    set_text(row->cell[ENGINE], json_object_get(environment, "engine"));
+    const json_t *engine = json_object_get(environment, "engine"); /* unknown of a server: */
+    set_text(row->cell[ENGINE],
+             json_is_string(engine) ? engine : json_object_get(environment, "target"));
     set_text(row->cell[MODEL], json_object_get(environment, "model"));
     set_text(row->cell[KIND], json_object_get(r->root, "kind"));
     set_metric(row->cell[TOKENS], r, "tokens_per_s", "");

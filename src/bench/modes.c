@@ -89,7 +89,7 @@ bool modes_split(struct modes_split *out, const struct load_result *prefill,
         return false;
     *out = (struct modes_split){
         .prefill_s = p.seconds,
-        .decode_s = w.seconds - p.seconds,
+        .decode_s = w.seconds > p.seconds ? w.seconds - p.seconds : NAN,
         .whole_s = w.seconds,
         .prompt_tokens = p.prompt_tokens,
         .decoded_tokens = w.completion_tokens > whole->n ? w.completion_tokens - whole->n : 0,
@@ -164,6 +164,7 @@ struct offline_series {
     struct series prefill_s, decode_s, whole_s, prefill_rate, decode_rate, whole_rate;
     uint64_t prompt_tokens, decoded_tokens; /* of the last run */
     uint32_t n_requests;
+    uint32_t n, n_without_decode; /* runs */
 };
 
 static void collect_splits(struct offline_series *o, const struct measurement *m)
@@ -181,6 +182,8 @@ static void collect_splits(struct offline_series *o, const struct measurement *m
         o->prompt_tokens = s.prompt_tokens;
         o->decoded_tokens = s.decoded_tokens;
         o->n_requests = m->runs[i].n;
+        o->n++;
+        o->n_without_decode += isnan(s.decode_s);
     }
 }
 
@@ -204,6 +207,11 @@ static void offline_table(struct buf *out, const struct measurement *m)
     offline_row(out, "prefill", &o.prefill_s, o.prompt_tokens, &o.prefill_rate);
     offline_row(out, "decode", &o.decode_s, o.decoded_tokens, &o.decode_rate);
     offline_row(out, "whole run", &o.whole_s, o.decoded_tokens + o.n_requests, &o.whole_rate);
+    if (o.n_without_decode > 0)
+        buf_printf(out,
+                   "\nIn %u of %u runs the pass of one token a request took longer than the whole: "
+                   "nothing is\nknown of their decode. Ask for more --max-new-tokens.\n",
+                   o.n_without_decode, o.n);
     buf_puts(out, "\nTTFT           n/a: offline, every request is there at once and only the end "
                   "counts\n");
 }

@@ -44,7 +44,8 @@ enum status modes_measure_offline(struct target *t, const struct workload_option
                                   struct err *err);
 
 struct modes_split {
-    double prefill_s, decode_s, whole_s;
+    double prefill_s, whole_s;
+    double decode_s; /* NAN: on a busy machine a pass took longer than the whole it is a part of */
     uint64_t prompt_tokens;  /* of the prefill pass */
     uint64_t decoded_tokens; /* of the whole pass, without the first of each request */
     double prefill_tokens_per_s, decode_tokens_per_s; /* NAN: no time passed */

@@ -87,8 +87,9 @@ static enum status unknown_metric(const char *metric, const json_t *metrics, con
         if (common_prefix(metric, name) == most)
             buf_printf(&near, "%s%s", near.len ? ", " : "", name);
     }
-    err_param(err, STATUS_INVALID, metric, "%s has no metric %s; %s: %s", file, metric,
-              most ? "near it" : "it has", near.len ? buf_str(&near) : "none");
+    err_param(err, STATUS_INVALID, metric, "%s has no metric %s; %s: %s%s", file, metric,
+              most ? "near it" : "it has", near.len ? buf_str(&near) : "none",
+              near.failed ? ", ..." : "");
     buf_fini(&near);
     return STATUS_INVALID;
 }

@@ -233,10 +233,11 @@ static void foot(struct buf *out, struct measurement *m, const struct token_spee
         buf_puts(out, "tokens/s of \"all\" is the aggregate: all new tokens over how long the runs "
                       "took;\nthe other rates are those of one stream.\n");
     if (s->cached_tokens > 0)
-        buf_printf(out,
-                   "%" PRIu64 " of %" PRIu64 " prompt tokens came from a prefix cache: TTFT is "
-                   "that of a repeated prompt.\n--unique-prompts asks for distinct ones.\n",
-                   s->cached_tokens, s->prompt_tokens);
+        buf_printf(out, "%" PRIu64 " of %" PRIu64 " prompt tokens came from a prefix cache: %s\n",
+                   s->cached_tokens, s->prompt_tokens,
+                   o->unique_prompts ? "that of what all begin with."
+                                     : "TTFT is that of a repeated prompt.\n--unique-prompts "
+                                       "asks for distinct ones.");
     if (s->uncounted > 0)
         buf_printf(out,
                    "the server did not count the tokens of %u answers: their chunks are\n"

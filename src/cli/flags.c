@@ -340,6 +340,7 @@ int flags_fail(const char *command, const struct err *err)
 {
     struct err shown = *err;
     utf8_make_plain(shown.text, true); /* a server's or a file's words may be in it */
+    fflush(stdout);                    /* into one file, what was printed before comes before */
     fprintf(stderr, "firstlight %s: %s\n", command, shown.text);
     return EXIT_FAILURE;
 }

@@ -259,6 +259,15 @@ def test_output_to_a_device(bench):
 
 # ---- what goes wrong while it runs --------------------------------------------------------------
 
+def test_errors_follow_the_table(binary, tiny):
+    """Where both streams go to one file."""
+    command = [binary, "bench", "streaming", "--model", tiny, *SMALL, "--prompt-tokens", 100,
+               "--ctx", 64]
+    done = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, timeout=60, check=False)
+    assert done.stdout.splitlines()[-1].startswith("firstlight bench streaming: 12 of 12")
+
+
 def test_failed_requests_are_counted_and_the_rest_kept(bench, tmp_path):
     path = tmp_path / "r.json"
     done = bench("--prompt-tokens", 100, "--ctx", 64, "--output", path)

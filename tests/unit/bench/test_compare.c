@@ -375,6 +375,13 @@ static void test_unknown_metric(void **state)
     expect_near(&a, "ttft_p51", "near it: ttft_p50");
     expect_near(&a, "ttf_p50", "near it: ttft_p50, ttft_p99");
     expect_near(&a, "zzz", "it has: ttft_p50, ttft_p99, tokens_per_s, latency_p50");
+    for (int i = 0; i < 100; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "more_%d", i);
+        metric(&a, name, RESULT_LOWER, (double[]){1}, 1);
+    }
+    expect_near(&a, "zzz", "more_1, more_2,");
+    expect_near(&a, "zzz", ", ..."); /* there are more than are named */
     result_fini(&a);
 }
 

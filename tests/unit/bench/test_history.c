@@ -39,6 +39,21 @@ static void test_sorted_by_date(void **state)
         result_fini(&e[i].result);
 }
 
+/* The engine of a server is not known, its URL is. */
+static void test_a_server(void **state)
+{
+    (void)state;
+    struct history_entry e = make("a", "2026-11-22T00:00:00Z", NULL);
+    struct buf text = {0};
+    json_t *environment = json_object_get(e.result.root, "environment");
+    json_object_set_new(environment, "engine", json_null());
+    json_object_set_new(environment, "target", json_string("http://127.0.0.1:8080"));
+    history_text(&e, 1, &text);
+    assert_non_null(strstr(buf_str(&text), "Z  http://127.0.0.1:8080  tiny "));
+    buf_fini(&text);
+    result_fini(&e.result);
+}
+
 static void test_json(void **state)
 {
     (void)state;
@@ -95,6 +110,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sorted_by_date),
+        cmocka_unit_test(test_a_server),
         cmocka_unit_test(test_json),
         cmocka_unit_test(test_text_of_others),
         cmocka_unit_test(test_long_note_ends_in_a_character),

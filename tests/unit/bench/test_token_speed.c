@@ -288,7 +288,11 @@ static void the_table_says_what_a_reader_has_to_know(void **state)
     m.pooled.cached_tokens = 7;
     m.pooled.completed = 5;
     shows(&m, o, "aggregate", true);
-    shows(&m, o, "7 of 120 prompt tokens came from a prefix cache", true);
+    shows(&m, o, "7 of 120 prompt tokens came from a prefix cache: TTFT is", true);
+    shows(&m, o, "--unique-prompts asks for distinct ones", true);
+    o.unique_prompts = true;
+    shows(&m, o, "7 of 120 prompt tokens came from a prefix cache: that of what all begin", true);
+    shows(&m, o, "--unique-prompts asks for distinct ones", false);
     shows(&m, o, "1 of 6 requests were not answered", true);
     shows(&m, o, "did not count", false);
     m.pooled.uncounted = 2;
