@@ -11,19 +11,28 @@
 #define FIRSTLIGHT_BENCH_CHART_H
 
 #include <jansson.h>
+#include <stdbool.h>
 
 struct chart_axis {
     const char *label; /* with its unit: "TTFT, ms" */
     const char *scale; /* "linear", "log" */
 };
 
-/* All new references; NULL when memory is short, and every call takes NULL for a chart or line and
- * does nothing, so that one check at the end (result_add_chart's) is enough. */
-json_t *chart_new(const char *id, const char *title, struct chart_axis x, struct chart_axis y);
-json_t *chart_line(json_t *chart, const char *name, const char *style); /* borrowed from chart */
-void chart_point(json_t *line, double x, double y);
-void chart_point_range(json_t *line, double x, double y, double low, double high);
-void chart_mark(json_t *chart, double x, const char *label);
-void chart_note(json_t *chart, const char *text);
+/* One that is being made. What is not finite is no point and no mark. */
+struct chart {
+    json_t *json;
+    json_t *points; /* of the line begun last; borrowed from json */
+    bool failed;    /* memory was short; sticks */
+};
+
+void chart_init(struct chart *c, const char *id, const char *title, struct chart_axis x,
+                struct chart_axis y);
+void chart_line(struct chart *c, const char *name, const char *style);
+void chart_point(struct chart *c, double x, double y);
+void chart_point_range(struct chart *c, double x, double y, double low, double high);
+void chart_mark(struct chart *c, double x, const char *label);
+void chart_note(struct chart *c, const char *text);
+/* The chart, for result_add_chart; NULL when memory was short. */
+json_t *chart_take(struct chart *c);
 
 #endif

@@ -216,22 +216,25 @@ static json_t *warnings_json(struct compare_side side)
         const json_t *generator = json_object_get(run, "generator");
         late += json_is_true(json_object_get(generator, "bottleneck"));
     }
+    int bad = 0;
     if (failed)
-        json_array_append_new(list, json_sprintf("%" JSON_INTEGER_FORMAT " of %" JSON_INTEGER_FORMAT
-                                                 " requests failed",
-                                                 failed, n));
+        bad |=
+            json_array_append_new(list, json_sprintf("%" JSON_INTEGER_FORMAT
+                                                     " of %" JSON_INTEGER_FORMAT " requests failed",
+                                                     failed, n));
     if (late)
-        json_array_append_new(
+        bad |= json_array_append_new(
             list, json_sprintf("the load generator was the bottleneck in %" JSON_INTEGER_FORMAT
                                " of %zu runs",
                                late, i));
-    return list;
+    return result_whole(list, bad);
 }
 
 static void put_warnings(struct compare_side side, struct buf *out)
 {
     json_t *list = warnings_json(side), *text;
     size_t i;
+    out->failed |= !list;
     json_array_foreach(list, i, text)
     {
         buf_printf(out, "%s: %s\n", side.name, json_string_value(text));
@@ -385,12 +388,13 @@ static json_t *only_json(struct compare_side side, struct compare_side other)
     json_t *list = json_array();
     const char *name;
     json_t *metric;
+    int bad = 0;
     json_object_foreach((json_t *)metrics_of(side), name, metric)
     {
         if (!json_object_get(metrics_of(other), name))
-            json_array_append_new(list, json_string(name));
+            bad |= json_array_append_new(list, json_string(name));
     }
-    return list;
+    return result_whole(list, bad);
 }
 
 json_t *compare_json(const struct compare *c)

@@ -91,10 +91,7 @@ static json_t *curve_list(const struct curves_options *o)
     for (int kind = 0; kind < CURVES_KINDS; kind++)
         if (o->which[kind])
             bad |= json_array_append_new(list, json_string(curves_names[kind]));
-    if (!bad)
-        return list;
-    json_decref(list);
-    return NULL;
+    return result_whole(list, bad);
 }
 
 json_t *curves_workload_json(const struct curves_options *o)
@@ -109,22 +106,15 @@ json_t *curves_workload_json(const struct curves_options *o)
                      o->knee_factor, "seed", (json_int_t)o->seed);
 }
 
-static json_t *values_json(const struct series *s)
-{
-    json_t *list = json_array();
-    for (size_t i = 0; i < s->n; i++)
-        json_array_append_new(list, result_number(s->v[i]));
-    return list;
-}
-
 static json_t *point_json(const char *curve, const struct curves_point *p)
 {
     return json_pack("{s:s, s:f, s:o, s:b, s:b, s:o, s:o, s:o, s:o, s:o, s:o}", "curve", curve, "x",
                      p->x, "error", result_text(p->failed ? p->why : NULL), "generator_bottleneck",
-                     p->bottleneck, "holds", p->holds, "ttft_ms", values_json(&p->ttft_ms),
-                     "tpot_ms", values_json(&p->tpot_ms), "latency_ms", values_json(&p->latency_ms),
-                     "tokens_per_s", values_json(&p->tokens_per_s), "requests_per_s",
-                     values_json(&p->requests_per_s), "kept_up", values_json(&p->kept_up));
+                     p->bottleneck, "holds", p->holds, "ttft_ms", result_numbers(&p->ttft_ms),
+                     "tpot_ms", result_numbers(&p->tpot_ms), "latency_ms",
+                     result_numbers(&p->latency_ms), "tokens_per_s",
+                     result_numbers(&p->tokens_per_s), "requests_per_s",
+                     result_numbers(&p->requests_per_s), "kept_up", result_numbers(&p->kept_up));
 }
 
 static void set_points(const struct curves *c, struct result *out)
@@ -154,35 +144,36 @@ static void add_metrics(struct curves_point *p, const struct figure *f, struct r
 }
 
 /* As many points as a line needs, evenly spaced on the chart's logarithmic axis. */
-static void add_fit_line(const struct curves *c, json_t *chart)
+static void add_fit_line(const struct curves *c, struct chart *chart)
 {
     const struct curve *curve = &c->of[CURVES_PROMPT];
-    json_t *line = chart_line(chart, "a + b n + c n^2", "line");
     double first = curve->points[0].x, last = curve->points[curve->n - 1].x;
+    chart_line(chart, "a + b n + c n^2", "line");
     for (int i = 0; i <= FIT_SAMPLES; i++) {
         double x = first * pow(last / first, (double)i / FIT_SAMPLES);
-        chart_point(line, x, fit_at(&c->fit, x));
+        chart_point(chart, x, fit_at(&c->fit, x));
     }
 }
 
 static void add_chart(struct curves *c, const struct figure *f, struct result *out)
 {
     struct curve *curve = &c->of[f->kind];
-    json_t *chart = chart_new(f->chart, f->title, f->x, f->y);
-    json_t *line = chart_line(chart, "measured", f->kind == CURVES_PROMPT ? "points" : "both");
+    struct chart chart;
+    chart_init(&chart, f->chart, f->title, f->x, f->y);
+    chart_line(&chart, "measured", f->kind == CURVES_PROMPT ? "points" : "both");
     for (uint32_t i = 0; i < curve->n; i++) {
         if (curve->points[i].failed)
             continue;
         struct range r = range_of(f, &curve->points[i]);
-        chart_point_range(line, curve->points[i].x, r.median, r.low, r.high);
+        chart_point_range(&chart, curve->points[i].x, r.median, r.low, r.high);
         add_metrics(&curve->points[i], f, out);
     }
     if (f->kind == CURVES_PROMPT && c->has_fit)
-        add_fit_line(c, chart);
+        add_fit_line(c, &chart);
     if (f->kind == CURVES_RATE && !isnan(c->knee))
-        chart_mark(chart, c->knee, c->knee_reached ? "knee" : "highest rate, held");
-    chart_note(chart, "median of the repeats, from the lowest to the highest");
-    result_add_chart(out, chart);
+        chart_mark(&chart, c->knee, c->knee_reached ? "knee" : "highest rate, held");
+    chart_note(&chart, "median of the repeats, from the lowest to the highest");
+    result_add_chart(out, chart_take(&chart));
 }
 
 static void set_fit(const struct curves *c, struct result *out)

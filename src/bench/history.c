@@ -129,11 +129,8 @@ static json_t *entry_json(const struct history_entry *e)
 json_t *history_json(const struct history_entry *entries, size_t n)
 {
     json_t *list = json_array();
-    int bad = list == NULL;
+    int bad = 0;
     for (size_t i = 0; i < n; i++)
         bad |= json_array_append_new(list, entry_json(&entries[i]));
-    if (!bad)
-        return list;
-    json_decref(list);
-    return NULL;
+    return result_whole(list, bad);
 }

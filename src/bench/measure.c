@@ -150,15 +150,6 @@ bool measure_failed(const struct measurement *m, struct err *err)
 
 /* --- as JSON -------------------------------------------------------------------------------- */
 
-/* A list to which something could not be added is none. */
-static json_t *whole(json_t *list, int bad)
-{
-    if (!bad)
-        return list;
-    json_decref(list);
-    return NULL;
-}
-
 static json_t *at_ms(int64_t at_us, int64_t start_us)
 {
     return result_number(at_us > 0 ? (double)(at_us - start_us) / 1e3 : NAN);
@@ -200,7 +191,7 @@ static json_t *chunks_json(const struct record *r, int64_t start_us)
     int bad = 0;
     for (uint32_t i = 0; i < r->n_chunks; i++)
         bad |= json_array_append_new(list, at_ms(r->chunk_us[i], start_us));
-    return whole(list, bad);
+    return result_whole(list, bad);
 }
 
 static json_t *request_json(const struct record *r, int64_t start_us)
@@ -226,7 +217,7 @@ static json_t *requests_json(const struct load_result *run)
     int bad = list == NULL;
     for (uint32_t i = 0; i < run->n && !bad; i++)
         bad = json_array_append_new(list, request_json(&run->records[i], run->start_us));
-    return whole(list, bad);
+    return result_whole(list, bad);
 }
 
 static json_t *generator_json(struct load_generator *g)
@@ -238,12 +229,7 @@ static json_t *generator_json(struct load_generator *g)
 
 static json_t *background_json(const struct load_result *run)
 {
-    const struct series *gaps = &run->background_gap_ms;
-    json_t *list = json_array();
-    int bad = gaps->failed;
-    for (size_t i = 0; i < gaps->n; i++)
-        bad |= json_array_append_new(list, result_number(gaps->v[i]));
-    return json_pack("{s:o, s:I}", "gaps_ms", whole(list, bad), "failed",
+    return json_pack("{s:o, s:I}", "gaps_ms", result_numbers(&run->background_gap_ms), "failed",
                      (json_int_t)run->background_failed);
 }
 
@@ -332,7 +318,7 @@ static json_t *gaps_json(const struct record *r)
     for (uint32_t i = 1; i < r->n_chunks; i++)
         bad |= json_array_append_new(
             list, json_real((double)(r->chunk_us[i] - r->chunk_us[i - 1]) / 1e6));
-    return whole(list, bad);
+    return result_whole(list, bad);
 }
 
 /* One entry a request, as vLLM has it: 0 and "" where there is none. */

@@ -131,6 +131,23 @@ json_t *result_number(double x)
     return isfinite(x) ? json_real(x) : json_null();
 }
 
+json_t *result_whole(json_t *list, int bad)
+{
+    if (!bad)
+        return list;
+    json_decref(list);
+    return NULL;
+}
+
+json_t *result_numbers(const struct series *s)
+{
+    json_t *list = json_array();
+    int bad = s->failed;
+    for (size_t i = 0; i < s->n; i++)
+        bad |= json_array_append_new(list, result_number(s->v[i]));
+    return result_whole(list, bad);
+}
+
 json_t *result_text(const char *text)
 {
     if (!text)

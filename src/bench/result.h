@@ -52,6 +52,9 @@ enum status result_read(struct result *out, const char *path, struct err *err);
 
 /* Number or null, so that NAN never reaches jansson. */
 json_t *result_number(double x);
+/* The list, or nothing of it when something could not be added. Steals it. */
+json_t *result_whole(json_t *list, int bad);
+json_t *result_numbers(const struct series *s); /* a list; NULL: memory is or was short */
 /* A string with what is no UTF-8 replaced; null for NULL. */
 json_t *result_text(const char *text);
 json_t *result_spread(struct series *s); /* {"n", "mean", "sd", "min", "p50", ...} */

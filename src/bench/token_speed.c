@@ -61,19 +61,16 @@ enum status token_speed_workload(struct workload *out, const struct prompts *p,
 json_t *token_speed_workload_json(const struct prompts *p, const struct token_speed_options *o)
 {
     json_t *prompts = json_array();
-    int bad = prompts == NULL;
+    int bad = 0;
     for (uint32_t i = 0; i < p->n; i++)
         bad |= json_array_append_new(
             prompts, json_pack("{s:s, s:s}", "id", p->v[i].id, "text", p->v[i].text));
-    if (bad) {
-        json_decref(prompts);
-        return NULL;
-    }
-    return json_pack("{s:o, s:I, s:I, s:I, s:b, s:b, s:b, s:b, s:I}", "prompts", prompts,
-                     "num_requests", (json_int_t)requests_of_run(p, o), "max_concurrency",
-                     (json_int_t)o->concurrency, "max_new_tokens", (json_int_t)o->max_new_tokens,
-                     "ignore_eos", o->ignore_eos, "unique_prompts", o->unique_prompts, "chat",
-                     o->chat, "stream", true, "seed", (json_int_t)o->seed);
+    return json_pack("{s:o, s:I, s:I, s:I, s:b, s:b, s:b, s:b, s:I}", "prompts",
+                     result_whole(prompts, bad), "num_requests", (json_int_t)requests_of_run(p, o),
+                     "max_concurrency", (json_int_t)o->concurrency, "max_new_tokens",
+                     (json_int_t)o->max_new_tokens, "ignore_eos", o->ignore_eos, "unique_prompts",
+                     o->unique_prompts, "chat", o->chat, "stream", true, "seed",
+                     (json_int_t)o->seed);
 }
 
 /* --- the runs ------------------------------------------------------------------------------- */

@@ -91,10 +91,11 @@ static enum status require_one(struct job *job, const struct require *r, json_t 
         json_string_value(json_object_get(json_object_get(metrics, r->metric), "unit"));
     buf_printf(&job->text, "%-5s  %s%s%.15g: %.6g%s%s\n", holds ? "holds" : "FAILS", r->metric, op,
                r->bound, value, *unit ? " " : "", unit);
-    json_array_append_new(list,
-                          json_pack("{s:s, s:s, s:f, s:f, s:b}", "metric", r->metric, "operator",
-                                    op, "bound", r->bound, "value", value, "holds", holds));
     job->n_failed += !holds;
+    if (json_array_append_new(list, json_pack("{s:s, s:s, s:f, s:f, s:b}", "metric", r->metric,
+                                              "operator", op, "bound", r->bound, "value", value,
+                                              "holds", holds)))
+        return err_set(err, STATUS_NO_MEMORY, "no memory for the requirements");
     return STATUS_OK;
 }
 

@@ -246,15 +246,16 @@ static const struct chart_axis axis = {"x", "linear"};
 /* A chart of n_lines with n_points each. */
 static void add_chart(json_t *root, const char *id, int n_lines, int n_points, const char *style)
 {
-    json_t *chart = chart_new(id, id, axis, axis);
+    struct chart c;
+    chart_init(&c, id, id, axis, axis);
     for (int i = 0; i < n_lines; i++) {
-        json_t *line = chart_line(chart, "line", style);
+        chart_line(&c, "line", style);
         for (int k = 0; k < n_points; k++)
-            chart_point_range(line, k, k + i, k, k + 2 * i);
+            chart_point_range(&c, k, k + i, k, k + 2 * i);
     }
-    chart_mark(chart, 1, "knee");
-    chart_note(chart, "a note");
-    assert_int_equal(json_array_append_new(json_object_get(root, "charts"), chart), 0);
+    chart_mark(&c, 1, "knee");
+    chart_note(&c, "a note");
+    assert_int_equal(json_array_append_new(json_object_get(root, "charts"), chart_take(&c)), 0);
 }
 
 static void charts_of_a_file_have_limits(void **state)
@@ -305,12 +306,14 @@ static void bars_stand_at_their_place_in_order(void **state)
 {
     (void)state;
     json_t *root = bench_sample_empty();
-    json_t *chart = chart_new("bars", "bars", axis, axis);
-    json_t *line = chart_line(chart, "b", "bars");
-    chart_point(line, 64, 3);
-    chart_point(line, 1, 2);
-    chart_point(chart_line(chart, "p", "points"), 8, 9);
-    json_array_append_new(json_object_get(root, "charts"), chart);
+    struct chart made;
+    chart_init(&made, "bars", "bars", axis, axis);
+    chart_line(&made, "b", "bars");
+    chart_point(&made, 64, 3);
+    chart_point(&made, 1, 2);
+    chart_line(&made, "p", "points");
+    chart_point(&made, 8, 9);
+    json_array_append_new(json_object_get(root, "charts"), chart_take(&made));
     struct figures f = figures_of(root, NULL);
     const struct svg_chart *c = &find(&f, "bars")->chart;
     assert_int_equal(c->x.n_categories, 3);
