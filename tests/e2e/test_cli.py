@@ -183,3 +183,18 @@ def test_tokenize_specials(run, tiny):
 
     assert ids() == [0]
     assert len(ids("--no-special")) > 1
+
+
+@pytest.mark.parametrize("command, flag, default", [
+    ("streaming", "--warmup-runs", "(default 1)"),
+    ("streaming", "--repeat-runs", "(default 1)"),
+    ("streaming", "--prefill-max-batch-size", "(default 16)"),
+    ("curves", "--prefill-max-batch-size", "(default: no bound)"),
+    ("replay", "--warmup-runs", "(default: none)"),
+    ("model", "--repeat-runs", "(default 5)"),
+    ("token-speed", "--repeat-runs", "(default 3)"),
+])
+def test_help_states_the_command_s_own_default(run, command, flag, default):
+    """Also after a flag that sets another value."""
+    text = run("bench", command, flag, 7, "--help").stdout
+    assert default in " ".join(text[text.index(f"  {flag} "):].split()[:16])

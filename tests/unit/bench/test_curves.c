@@ -24,6 +24,8 @@ struct formula {
     uint32_t n_calls;
     struct workload_options last;
     char last_what[64];
+    int64_t
+        total_us; /* of all runs, a warm-up before each measurement that asks for one included */
 };
 
 static const struct formula usual = {
@@ -91,6 +93,7 @@ static enum status measure(void *arg, const char *what, const struct workload_op
             run->records[1].state = RECORD_FAILED;
             snprintf(run->records[1].error, sizeof run->records[1].error, "it broke");
         }
+        f->total_us += (warm_up ? 2 : 1) * (run->end_us - run->start_us);
         run->interrupted = f->n_calls == f->cut_at && out->n_runs == 1;
     }
     assert_true(summary_make(&out->pooled, out->runs, out->n_runs, NULL));
@@ -454,9 +457,27 @@ static void options_are_checked(void **state)
     assert_int_equal(curves_at_once(&o), 1);
 }
 
+/* What --help promises: 1,700 prompt tokens a second, at 4096 a third less, 200 decoded by one
+ * request, a new request of the rate curve each 115 ms. */
+static void a_default_run_takes_minutes(void **state)
+{
+    (void)state;
+    struct formula f = {.a_ms = 1, .b_ms = 1e3 / 1700, .c_ms = 7e-5, .tpot_ms = 5, .repeats = 1};
+    f.capacity = 8.7;
+    struct curves c = made(&f, &curves_default);
+    assert_int_equal(c.of[CURVES_PROMPT].n, 8);
+    assert_int_equal(c.of[CURVES_BATCH].n, 7);
+    assert_int_equal(c.of[CURVES_CONTEXT].n, 6);
+    assert_true(c.knee > 2 && c.knee < 9 && c.knee_reached);
+    if (f.total_us < 180000000 || f.total_us > 420000000)
+        fail_msg("%g s", (double)f.total_us / 1e6);
+    curves_fini(&c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_default_run_takes_minutes),
         cmocka_unit_test(the_prompt_curve_is_fitted),
         cmocka_unit_test(repeats_give_a_range),
         cmocka_unit_test(what_does_not_fit_is_skipped),
