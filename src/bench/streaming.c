@@ -85,10 +85,13 @@ static void question(struct buf *out, const struct streaming_setup *setup)
 
 /* --- the answer ----------------------------------------------------------------------------- */
 
-static void requests(struct buf *out, const struct summary *s)
+static void requests(struct buf *out, const struct summary *s, uint32_t n_runs)
 {
     label(out, "requests");
-    buf_printf(out, "%u: %u completed, %u failed", s->n, s->completed, s->failed);
+    buf_printf(out, "%u", s->n);
+    if (n_runs > 1)
+        buf_printf(out, " in %u runs", n_runs);
+    buf_printf(out, ": %u completed, %u failed", s->completed, s->failed);
     more(out, s->cancelled, "cancelled");
     more(out, s->without_content, "without content");
     buf_putc(out, '\n');
@@ -111,7 +114,7 @@ static void tokens(struct buf *out, const char *name, uint64_t n, const struct s
 static void totals(struct buf *out, const struct measurement *m)
 {
     const struct summary *s = &m->pooled;
-    requests(out, s);
+    requests(out, s, m->n_runs);
     tokens(out, "prompt tokens", s->prompt_tokens, s, s->cached_tokens, "from a prefix cache");
     tokens(out, "completion tokens", s->completion_tokens, s, s->uncounted,
            "answers by their chunks: the server counted no tokens");

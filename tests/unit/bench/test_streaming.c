@@ -224,7 +224,7 @@ static void repeats_show_the_spread_of_their_medians(void **state)
     expect_words(t, "TPOT", "1.00 (1.00 to 1.00) ms");
     expect_words(t, "latency", "48.0 (28.0 to 68.0) ms");
     expect_words(t, "throughput", "27.0 (27.0 to 27.0) tokens/s");
-    expect_words(buf_str(&table), "requests", "9: 9 completed, 0 failed");
+    expect_words(buf_str(&table), "requests", "9 in 3 runs: 9 completed, 0 failed");
     expect_words(buf_str(&table), "submit wall", "2.50 ms (mean of the repeats)");
     buf_fini(&table);
     measure_fini(&m);
