@@ -9,9 +9,8 @@
 
 struct job {
     struct target *target;
-    measure_make *make; /* NULL: `items` are replayed */
+    measure_make *make;
     void *make_arg;
-    const struct workload *items;
     const struct workload_options *options; /* of the background's prompts; may be NULL */
     uint32_t max_concurrency;
     const struct measure_options *o;
@@ -42,8 +41,6 @@ static enum status load_one(struct job *job, const struct workload *w, struct lo
 static enum status run_one(struct job *job, struct load_result *out, struct err *err)
 {
     struct workload w = {0};
-    if (!job->make)
-        return load_one(job, job->items, out, err);
     enum status status = job->make(job->make_arg, job->o->first_run + job->run, &w, err);
     if (status == STATUS_OK)
         status = load_one(job, &w, out, err);
@@ -60,7 +57,9 @@ static enum status run_all(struct job *job, struct measurement *out, struct err 
         struct load_result *result = counts ? &out->runs[out->n_runs++] : &warmup;
         enum status status = run_one(job, result, err);
         bool interrupted = result->interrupted;
-        load_fini(&warmup);
+        if (status != STATUS_OK || !counts)
+            load_fini(result);
+        out->n_runs -= counts && status != STATUS_OK;
         if (status != STATUS_OK)
             return status;
         if (interrupted && !counts)
@@ -78,11 +77,9 @@ static enum status measure(struct job *job, struct measurement *out, struct err 
     if (!out->runs)
         return err_set(err, STATUS_NO_MEMORY, "no memory for %u runs", job->o->repeat_runs);
     enum status status = run_all(job, out, err);
-    if (status != STATUS_OK)
-        return status;
-    if (!summary_make(&out->pooled, out->runs, out->n_runs, job->o->goodput))
+    if (out->n_runs > 0 && !summary_make(&out->pooled, out->runs, out->n_runs, job->o->goodput))
         return err_set(err, STATUS_NO_MEMORY, "no memory for the figures of %u runs", out->n_runs);
-    return STATUS_OK;
+    return status;
 }
 
 /* measure_make for a struct job. */
@@ -98,13 +95,6 @@ enum status measure_run(struct target *t, const struct workload_options *w,
     struct job job = {.target = t, .options = w, .max_concurrency = w->max_concurrency, .o = o};
     job.make = make_of_options;
     job.make_arg = &job;
-    return measure(&job, out, err);
-}
-
-enum status measure_items(struct target *t, const struct workload *w, uint32_t max_concurrency,
-                          const struct measure_options *o, struct measurement *out, struct err *err)
-{
-    struct job job = {.target = t, .items = w, .max_concurrency = max_concurrency, .o = o};
     return measure(&job, out, err);
 }
 

@@ -26,14 +26,11 @@ struct measurement {
     struct summary pooled; /* of all of them */
 };
 
-/* An interrupted run is the last one. *out is to be freed by measure_fini either way. */
+/* An interrupted run is the last one; after a failure *out holds the repeats before it. It is to be
+ * freed by measure_fini either way. */
 enum status measure_run(struct target *t, const struct workload_options *w,
                         const struct measure_options *o, struct measurement *out, struct err *err);
 void measure_fini(struct measurement *m);
-/* The same for items made elsewhere (a trace, other prompts), replayed in each run. */
-enum status measure_items(struct target *t, const struct workload *w, uint32_t max_concurrency,
-                          const struct measure_options *o, struct measurement *out,
-                          struct err *err);
 /* The same for items that `make` makes anew for each run, warm-ups first; measure frees them. */
 typedef enum status measure_make(void *arg, uint32_t run, struct workload *out, struct err *err);
 enum status measure_made(struct target *t, measure_make *make, void *make_arg,

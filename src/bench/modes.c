@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-const char *modes_name(enum modes mode)
+static const char *name_of(enum modes mode)
 {
     return mode == MODES_ONLINE ? "online" : "offline";
 }
@@ -14,7 +14,7 @@ const char *modes_name(enum modes mode)
 json_t *modes_workload_json(enum modes mode, const struct workload_options *w)
 {
     json_t *json = workload_json(w);
-    if (json && json_object_set_new(json, "mode", json_string(modes_name(mode)))) {
+    if (json && json_object_set_new(json, "mode", json_string(name_of(mode)))) {
         json_decref(json);
         return NULL;
     }
@@ -228,7 +228,7 @@ void modes_table(struct buf *out, enum modes mode, struct measurement *m,
                  const struct workload_options *w, const struct target *t)
 {
     struct summary *s = &m->pooled;
-    buf_printf(out, "mode      %s, the engine without HTTP\n", modes_name(mode));
+    buf_printf(out, "mode      %s, the engine without HTTP\n", name_of(mode));
     buf_printf(out, "model     %s\nengine    %s\nrequests  %u, ", t->model, t->engine,
                w->num_requests);
     arrivals(out, mode, w);

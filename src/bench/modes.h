@@ -31,7 +31,6 @@
 #include <stdbool.h>
 
 enum modes { MODES_ONLINE, MODES_OFFLINE };
-const char *modes_name(enum modes mode); /* "online", "offline" */
 
 /* What was asked, the mode included. */
 json_t *modes_workload_json(enum modes mode, const struct workload_options *w);

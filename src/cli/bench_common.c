@@ -263,6 +263,24 @@ void bench_common_close(struct bench_target *t)
 
 /* --- benchmarks of requests ----------------------------------------------------------------- */
 
+/* At most ten lines a second: what is measured pays for writing them. */
+static void show_progress(void *arg, uint32_t run, uint32_t n_runs, uint32_t ended, uint32_t failed,
+                          uint32_t n)
+{
+    static int64_t last_us;
+    int64_t now = clock_now_us();
+    const char *what = arg;
+    bool edge = ended == 0 || ended == n;
+    if (!isatty(STDERR_FILENO) || (now - last_us < PROGRESS_EVERY_US && !edge))
+        return;
+    last_us = now;
+    fprintf(stderr, "\r\033[K%s%srun %u of %u: %u of %u requests", what ? what : "",
+            what ? ": " : "", run + 1, n_runs, ended, n);
+    if (failed > 0)
+        fprintf(stderr, ", %u failed", failed);
+    fflush(stderr);
+}
+
 struct measure_options bench_common_measure(const struct bench_common *c,
                                             const struct tokenizer *tokenizer,
                                             const atomic_bool *stop)
@@ -272,7 +290,7 @@ struct measure_options bench_common_measure(const struct bench_common *c,
         .repeat_runs = c->repeat_runs,
         .tokenizer = tokenizer,
         .stop = stop,
-        .progress = bench_common_progress,
+        .progress = show_progress,
     };
 }
 
@@ -334,24 +352,6 @@ void bench_common_settings(struct result *r, const struct bench_target_options *
 }
 
 /* --- progress and interruption -------------------------------------------------------------- */
-
-/* At most ten lines a second: what is measured pays for writing them. */
-void bench_common_progress(void *arg, uint32_t run, uint32_t n_runs, uint32_t ended,
-                           uint32_t failed, uint32_t n)
-{
-    static int64_t last_us;
-    int64_t now = clock_now_us();
-    const char *what = arg;
-    bool edge = ended == 0 || ended == n;
-    if (!isatty(STDERR_FILENO) || (now - last_us < PROGRESS_EVERY_US && !edge))
-        return;
-    last_us = now;
-    fprintf(stderr, "\r\033[K%s%srun %u of %u: %u of %u requests", what ? what : "",
-            what ? ": " : "", run + 1, n_runs, ended, n);
-    if (failed > 0)
-        fprintf(stderr, ", %u failed", failed);
-    fflush(stderr);
-}
 
 void bench_common_progress_clear(void)
 {

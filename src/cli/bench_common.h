@@ -50,7 +50,8 @@ enum status bench_common_open(struct bench_target *out, struct bench_target_opti
                               uint32_t n_slots, struct err *err);
 void bench_common_close(struct bench_target *t);
 
-/* The part of measure_options that is the same in all of them. */
+/* The part of measure_options that is the same in all of them; progress goes to stderr when that is
+ * a terminal, and its arg is what runs, as text, or NULL. */
 struct measure_options bench_common_measure(const struct bench_common *c,
                                             const struct tokenizer *tokenizer,
                                             const atomic_bool *stop);
@@ -67,11 +68,7 @@ enum status bench_common_requests(const struct bench_common *c,
 void bench_common_settings(struct result *r, const struct bench_target_options *o,
                            const struct goodput *goodput);
 
-/* Progress on stderr when that is a terminal, for measure_options, whose arg is what runs, as text,
- * or NULL. */
-void bench_common_progress(void *arg, uint32_t run, uint32_t n_runs, uint32_t ended,
-                           uint32_t failed, uint32_t n);
-void bench_common_progress_clear(void);
+void bench_common_progress_clear(void); /* of a run that bench_common_measure describes */
 /* SIGINT sets it; a second SIGINT ends the program. Call once, before threads. */
 const atomic_bool *bench_common_catch_interrupt(void);
 /* Says what is wrong, if anything; the exit code is then 1, and after an interruption that of a

@@ -208,20 +208,28 @@ static enum status measure(const struct args *args, struct bench_target *target,
     return status;
 }
 
-/* The table and the file come also when requests failed: then STATUS_UNAVAILABLE. */
+static enum status show(const struct args *args, struct bench_target *target, struct measurement *m,
+                        struct err *err)
+{
+    enum status status = print_table(args, target, m, err);
+    return status == STATUS_OK ? write_result(args, target, m, err) : status;
+}
+
+/* The table and the file come also when requests failed (then STATUS_UNAVAILABLE), and of the
+ * repeats before one that could not be run. */
 static enum status run(struct args *args, const atomic_bool *stop, struct err *err)
 {
     struct bench_target target;
     struct measurement m = {0};
+    struct err later = {0};
     enum status status = bench_common_open(&target, &args->target, at_once(&args->workload), err);
     if (status == STATUS_OK)
         status = measure(args, &target, stop, &m, err);
-    if (status == STATUS_OK)
-        status = print_table(args, &target, &m, err);
-    if (status == STATUS_OK)
-        status = write_result(args, &target, &m, err);
-    if (status == STATUS_OK && measure_failed(&m, err))
-        status = err->code;
+    enum status shown = m.n_runs > 0 ? show(args, &target, &m, &later) : STATUS_OK;
+    if (status == STATUS_OK && (shown != STATUS_OK || measure_failed(&m, &later))) {
+        *err = later;
+        status = later.code;
+    }
     measure_fini(&m);
     bench_common_close(&target);
     return status;

@@ -5,6 +5,7 @@ of the client has a stamp of the server that it must not come before, and one th
 after.
 """
 
+import itertools
 import json
 import math
 import os
@@ -398,3 +399,23 @@ def test_interrupted(binary, tmp_path):
     requests = json.loads(path.read_text())["runs"][0]["requests"]
     assert [r["state"] for r in requests] == ["ok", "cancelled", "unsent"]
     assert re.search("INTERRUPTED|cancelled", table)
+
+
+def test_a_repeat_that_cannot_be_run(run, tmp_path):
+    """The server refuses the second repeat's background stream: the first repeat is kept."""
+    background = itertools.count()
+
+    def script(_, body):
+        if body["max_tokens"] != 1024:
+            return Answer()
+        if next(background) > 0:
+            return Answer(status=503, message="full")
+        return Answer(texts=["x"] * 1000, gap=0.01)
+
+    with FakeOpenAI(script) as fake:
+        done, result = bench(run, tmp_path, fake.url, "--num-requests", 2, "--background", 1,
+                             "--repeat-runs", 3)
+    assert done.returncode == 1
+    assert "background stream 1 of 1 did not come up: HTTP 503: full" in done.stderr
+    assert row(done.stdout, "requests")[:3] == ["2:", "2", "completed,"]
+    assert len(result["runs"]) == 1 and result["runs"][0]["completed"] == 2

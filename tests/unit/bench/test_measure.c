@@ -149,22 +149,50 @@ static void runs_can_be_counted_on_from_another_measurement(void **state)
     scripted_fini(&two);
 }
 
-static void items_made_elsewhere_are_played_in_each_run(void **state)
+/* Two items a run, that say which run it is; the fourth cannot be made. */
+static enum status make_two(void *arg, uint32_t run, struct workload *out, struct err *err)
+{
+    (void)arg;
+    if (run == 3)
+        return err_set(err, STATUS_UNAVAILABLE, "no more");
+    *out = (struct workload){.items = mem_array(2, sizeof *out->items), .n = 2};
+    for (uint32_t i = 0; i < 2; i++) {
+        char prompt[16];
+        snprintf(prompt, sizeof prompt, "%u %u", run, i);
+        out->items[i] =
+            (struct work_item){.prompt = mem_strdup(prompt), .max_tokens = 3, .stream = true};
+    }
+    return STATUS_OK;
+}
+
+static void items_are_made_for_each_run(void **state)
+{
+    (void)state;
+    static const char *const prompts[] = {"0 0", "0 1", "1 0", "1 1"};
+    struct scripted s = scripted();
+    struct measurement m;
+    struct err err = {0};
+    const struct measure_options o = {.warmup_runs = 1, .repeat_runs = 1};
+    assert_int_equal(measure_made(&s.base, make_two, NULL, 1, &o, &m, &err), STATUS_OK);
+    assert_int_equal(m.pooled.completed, 2);
+    assert_int_equal(s.n_seen, 4);
+    for (uint32_t i = 0; i < 4; i++)
+        assert_string_equal(s.seen[i], prompts[i]);
+    measure_fini(&m);
+    scripted_fini(&s);
+}
+
+static void a_failure_keeps_the_repeats_before_it(void **state)
 {
     (void)state;
     struct scripted s = scripted();
     struct measurement m;
     struct err err = {0};
-    char hello[] = "hello", you[] = "you";
-    struct work_item items[] = {{.prompt = hello, .max_tokens = 3, .stream = true},
-                                {.prompt = you, .max_tokens = 3, .stream = true}};
-    const struct workload w = {.items = items, .n = 2};
-    const struct measure_options o = {.warmup_runs = 1, .repeat_runs = 1};
-    assert_int_equal(measure_items(&s.base, &w, 1, &o, &m, &err), STATUS_OK);
-    assert_int_equal(m.pooled.completed, 2);
-    assert_int_equal(s.n_seen, 4);
-    for (uint32_t i = 0; i < 4; i++)
-        assert_string_equal(s.seen[i], i % 2 == 0 ? hello : you);
+    const struct measure_options o = {.warmup_runs = 1, .repeat_runs = 5};
+    assert_int_equal(measure_made(&s.base, make_two, NULL, 1, &o, &m, &err), STATUS_UNAVAILABLE);
+    assert_string_equal(err.text, "no more");
+    assert_int_equal(m.n_runs, 2);
+    assert_int_equal(m.pooled.completed, 4);
     measure_fini(&m);
     scripted_fini(&s);
 }
@@ -391,7 +419,8 @@ int main(void)
         cmocka_unit_test(warm_ups_run_and_do_not_count),
         cmocka_unit_test(each_run_has_prompts_of_its_own),
         cmocka_unit_test(runs_can_be_counted_on_from_another_measurement),
-        cmocka_unit_test(items_made_elsewhere_are_played_in_each_run),
+        cmocka_unit_test(items_are_made_for_each_run),
+        cmocka_unit_test(a_failure_keeps_the_repeats_before_it),
         cmocka_unit_test(an_interrupted_run_is_kept_and_the_last),
         cmocka_unit_test(interrupted_in_a_warm_up_there_is_nothing),
         cmocka_unit_test(failures_are_counted_with_the_first_why),
