@@ -246,5 +246,5 @@ void modes_table(struct buf *out, enum modes mode, struct measurement *m,
                    s->completed == 0       ? ""
                    : mode == MODES_OFFLINE ? "; a run that lacks one is left out"
                                            : "; the figures are of the others");
-    table_generator(out, m->runs, m->n_runs);
+    out->failed |= !table_generator(out, 10, m->runs, m->n_runs);
 }

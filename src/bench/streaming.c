@@ -1,5 +1,6 @@
 #include "bench/streaming.h"
 
+#include "bench/table.h"
 #include "engine/kv.h"
 
 #include <inttypes.h>
@@ -7,28 +8,6 @@
 #include <stdio.h>
 
 #define LABEL 26 /* columns */
-
-/* A number in a cell, "n/a" when there is none. */
-struct cell {
-    char text[32];
-};
-
-/* Three digits that say something. */
-static int decimals(double x)
-{
-    double size = fabs(x);
-    return size >= 10 ? 1 : size >= 0.1 || size == 0 ? 2 : 3;
-}
-
-static struct cell cell(double x)
-{
-    struct cell c;
-    if (isnan(x))
-        snprintf(c.text, sizeof c.text, "n/a");
-    else
-        snprintf(c.text, sizeof c.text, "%.*f", decimals(x), x);
-    return c;
-}
 
 static void label(struct buf *out, const char *name)
 {
@@ -44,8 +23,9 @@ static void line(struct buf *out, const char *name, const char *text)
 static void percentiles(struct buf *out, const char *name, struct series *s)
 {
     label(out, name);
-    buf_printf(out, "%12s %12s %12s\n", cell(series_percentile(s, 50)).text,
-               cell(series_percentile(s, 95)).text, cell(series_percentile(s, 99)).text);
+    buf_printf(out, "%12s %12s %12s\n", table_cell(series_percentile(s, 50)).text,
+               table_cell(series_percentile(s, 95)).text,
+               table_cell(series_percentile(s, 99)).text);
 }
 
 static void more(struct buf *out, uint32_t n, const char *what)
@@ -119,7 +99,7 @@ static void totals(struct buf *out, const struct measurement *m)
     tokens(out, "completion tokens", s->completion_tokens, s, s->uncounted,
            "answers by their chunks: the server counted no tokens");
     label(out, "submit wall");
-    buf_printf(out, "%s ms%s\n", cell(s->submit_wall_ms / m->n_runs).text,
+    buf_printf(out, "%s ms%s\n", table_cell(s->submit_wall_ms / m->n_runs).text,
                m->n_runs > 1 ? " (mean of the repeats)" : "");
 }
 
@@ -148,14 +128,15 @@ static void rates(struct buf *out, const struct summary *s, const struct goodput
     if (isnan(s->request_throughput))
         buf_puts(out, "n/a\n");
     else
-        buf_printf(out, "%s tokens/s, %s requests/s\n", cell(s->output_throughput).text,
-                   cell(s->request_throughput).text);
+        buf_printf(out, "%s tokens/s, %s requests/s\n", table_cell(s->output_throughput).text,
+                   table_cell(s->request_throughput).text);
     label(out, "goodput");
     if (!goodput || !s->has_goodput) {
         buf_puts(out, "n/a (no --goodput)\n");
         return;
     }
-    buf_printf(out, "%s requests/s, %u of %u with", cell(s->request_goodput).text, s->good, s->n);
+    buf_printf(out, "%s requests/s, %u of %u with", table_cell(s->request_goodput).text, s->good,
+               s->n);
     objective(out, "ttft", goodput->ttft_ms);
     objective(out, "tpot", goodput->tpot_ms);
     objective(out, "e2el", goodput->e2el_ms);
@@ -163,34 +144,6 @@ static void rates(struct buf *out, const struct summary *s, const struct goodput
 }
 
 /* --- how far to trust it -------------------------------------------------------------------- */
-
-/* Over all repeats: the lag of every request, the highest share of a processor, the first why. */
-static bool generator(struct buf *out, const struct measurement *m)
-{
-    struct series lag = {0}, turn = {0};
-    double share = 0;
-    const char *why = NULL;
-    for (uint32_t i = 0; i < m->n_runs; i++) {
-        const struct load_generator *g = &m->runs[i].generator;
-        series_add_all(&lag, &g->lag_ms);
-        series_add_all(&turn, &g->turn_ms);
-        share = fmax(share, g->cpu_share);
-        if (g->bottleneck && !why)
-            why = g->why;
-    }
-    label(out, "generator");
-    buf_printf(out, "sent %s ms late, stamps %s ms late (p99), %.0f %% of a processor\n",
-               cell(series_percentile(&lag, 99)).text, cell(series_percentile(&turn, 99)).text,
-               100 * share);
-    if (why) {
-        label(out, "");
-        buf_printf(out, "THE BOTTLENECK WAS THE GENERATOR: %s\n", why);
-    }
-    bool complete = !lag.failed && !turn.failed;
-    series_fini(&lag);
-    series_fini(&turn);
-    return complete;
-}
 
 static void background(struct buf *out, struct measurement *m)
 {
@@ -215,8 +168,9 @@ struct medians {
 static void spread(struct buf *out, const char *name, struct series *s, const char *unit)
 {
     label(out, name);
-    buf_printf(out, "%s (%s to %s) %s\n", cell(series_percentile(s, 50)).text,
-               cell(series_percentile(s, 0)).text, cell(series_percentile(s, 100)).text, unit);
+    buf_printf(out, "%s (%s to %s) %s\n", table_cell(series_percentile(s, 50)).text,
+               table_cell(series_percentile(s, 0)).text, table_cell(series_percentile(s, 100)).text,
+               unit);
 }
 
 static bool add_medians(struct medians *all, const struct load_result *run)
@@ -266,7 +220,7 @@ bool streaming_table(struct buf *out, struct measurement *m, const struct stream
     totals(out, m);
     times(out, &m->pooled);
     rates(out, &m->pooled, goodput);
-    bool ok = generator(out, m);
+    bool ok = table_generator(out, LABEL, m->runs, m->n_runs);
     percentiles(out, "client minus server TTFT", &m->pooled.client_minus_server);
     background(out, m);
     if (m->n_runs > 1)

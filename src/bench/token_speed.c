@@ -250,7 +250,7 @@ static void foot(struct buf *out, struct measurement *m, const struct token_spee
     if (s->completed < s->n)
         buf_printf(out, "%u of %u requests were not answered%s\n", s->n - s->completed, s->n,
                    s->completed > 0 ? "; the figures are of the others" : "");
-    table_generator(out, m->runs, m->n_runs);
+    out->failed |= !table_generator(out, 10, m->runs, m->n_runs);
 }
 
 void token_speed_table(struct buf *out, struct measurement *m, const struct prompts *p,

@@ -12,7 +12,7 @@
 
 /* A run of n requests sent at its start; request i has its first token after (i + 1) * step_us, 4
  * more chunks 1 ms apart, and 9 tokens. It lasts one second. */
-static void make_run(struct load_result *run, uint32_t n, int64_t step_us, bool tells_parts)
+static inline void make_run(struct load_result *run, uint32_t n, int64_t step_us, bool tells_parts)
 {
     const int64_t start = 1000000;
     *run = (struct load_result){.n = n, .start_us = start, .end_us = start + 1000000};
@@ -39,8 +39,8 @@ static void make_run(struct load_result *run, uint32_t n, int64_t step_us, bool 
     run->generator.cpu_share = 0.031;
 }
 
-static void make_measurement(struct measurement *m, uint32_t n_runs, uint32_t n, int64_t step_us,
-                             bool tells_parts)
+static inline void make_measurement(struct measurement *m, uint32_t n_runs, uint32_t n,
+                                    int64_t step_us, bool tells_parts)
 {
     *m = (struct measurement){.runs = mem_array(n_runs, sizeof *m->runs), .n_runs = n_runs};
     assert_non_null(m->runs);
@@ -49,14 +49,14 @@ static void make_measurement(struct measurement *m, uint32_t n_runs, uint32_t n,
 }
 
 /* After whatever the test changed in the records. */
-static void pool(struct measurement *m, const struct goodput *goodput)
+static inline void pool(struct measurement *m, const struct goodput *goodput)
 {
     summary_fini(&m->pooled);
     assert_true(summary_make(&m->pooled, m->runs, m->n_runs, goodput));
 }
 
 /* The line of a table that begins with `label`, up to its end; "" when there is none. */
-static const char *table_line(const char *table, const char *label)
+static inline const char *table_line(const char *table, const char *label)
 {
     static char line[512];
     size_t len = strlen(label);
@@ -70,7 +70,7 @@ static const char *table_line(const char *table, const char *label)
 }
 
 /* The words after the label. */
-static void expect_words(const char *table, const char *label, const char *expected)
+static inline void expect_words(const char *table, const char *label, const char *expected)
 {
     char words[512] = "";
     char *line = strdup(table_line(table, label)), *save = NULL;

@@ -211,7 +211,7 @@ static void the_online_table_has_p50_and_mean(void **state)
     shows(MODES_ONLINE, &m, &w, "bottleneck", false);
     m.runs[0].generator.bottleneck = true;
     snprintf(m.runs[0].generator.why, sizeof m.runs[0].generator.why, "it was late");
-    shows(MODES_ONLINE, &m, &w, "bottleneck of run 1: it was late", true);
+    shows(MODES_ONLINE, &m, &w, "THE BOTTLENECK WAS THE GENERATOR: it was late", true);
     measure_fini(&m);
 }
 
