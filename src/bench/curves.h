@@ -7,12 +7,14 @@
  *     rate     Poisson arrivals of n requests a second: TTFT and achieved rate up to saturation
  *
  * A rate holds when in the median of the repeats
- *   - TTFT p50 is at most `knee_factor` times that of one request at a time, and
- *   - the run took at most 1 / CURVES_KEPT_UP of what an unloaded target would need, its last
- * arrival and one unloaded latency: achieved and offered rate are compared over the same stretch,
- * and the wait for the last answer is not held against the target. Rates double from half of what
- * one request at a time makes until a rate is far from holding; the knee is the highest that holds
- * below the first that does not, narrowed by bisection.
+ *
+ *     TTFT p50 is at most `knee_factor` times that of one request at a time, and
+ *     the run took at most 1 / CURVES_KEPT_UP of what an unloaded target would need
+ *
+ * which is until its last arrival and one unloaded latency more: achieved and offered rate are
+ * compared over the same stretch, and the wait for the last answer is not held against the target.
+ * Rates double from half of what one request at a time makes until a rate is far from holding; the
+ * knee is the highest that holds below the first that does not, narrowed by bisection.
  */
 #ifndef FIRSTLIGHT_BENCH_CURVES_H
 #define FIRSTLIGHT_BENCH_CURVES_H

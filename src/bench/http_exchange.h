@@ -1,8 +1,8 @@
 /* One request to a server and its answer, as a record sees it.
  *
- *     body ─► easy handle ─► status line   accepted_us
- *                         ─► bytes ─► sse ─► openai_chunk ─► a chunk with content: first_us,
- * chunk_us ─► end of the transfer: end_us, and what made it fail
+ *     body ─► easy handle ─► status line: accepted_us
+ *                         ─► bytes ─► sse ─► openai_chunk ─► a chunk with content: its stamp
+ *                         ─► end of the transfer: end_us, and what made it fail
  *
  * Bytes that come together have one stamp: the clock is read once a write callback.
  */

@@ -1,7 +1,7 @@
 /* How fast an engine or a server makes tokens of a few fixed prompts.
  *
- *     one stream:       zh_long_text ─► code ─► maths              a run; the runs follow each
- * other concurrency 100:  100 requests at once, prompt i % 3         a run
+ *     one stream       a run: zh_long_text ─► code ─► maths, one after the other
+ *     concurrency 100  a run: 100 requests at once, request i asks prompt i % 3
  *
  * Two rates, because they answer two questions:
  *
