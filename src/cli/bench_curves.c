@@ -183,7 +183,7 @@ int bench_curves_main(int argc, char **argv)
             "arrival and one unloaded latency are at least 95 % of it. The knee is the highest\n"
             "rate that holds.\n\n"
             "With all defaults a target that computes 1,700 prompt tokens a second and decodes\n"
-            "200 (one request) to 800 (64 requests) takes about 5 minutes. --only, --max-context\n"
+            "200 (one request) to 800 (64 requests) takes 4 to 7 minutes. --only, --max-context\n"
             "and --samples make it shorter; --repeat-runs makes it so many times longer.",
         .groups = {FLAG_GROUP(own_flags, &args), bench_common_flags(&args.common),
                    bench_common_target_flags(&args.target),

@@ -3,6 +3,9 @@ there and right where it is no matter of time. What the figures mean is tested u
 tests/unit/bench/test_curves.c."""
 
 import json
+import os
+import pty
+import subprocess
 
 QUICK = ("--num-requests", 8, "--samples", 4, "--max-batch", 4, "--prompt-tokens", 16,
          "--max-new-tokens", 8, "--max-rate", 200, "--warmup-runs", 0)
@@ -22,11 +25,13 @@ def test_every_curve(run, tiny, tmp_path):
     assert len(result["environment"]["model_sha256"]) == 64
     metrics = result["metrics"]
     for name in ("ttft_at_32_p50", "ttft_at_128_p50", "tokens_per_s_batch_4", "ttft_batch_1_p50",
-                 "decode_tokens_per_s_at_128", "cost_per_million_input_tokens",
-                 "cost_per_million_output_tokens", "ttft_unloaded_p50"):
+                 "cost_per_million_input_tokens", "cost_per_million_output_tokens",
+                 "ttft_unloaded_p50"):
         assert len(metrics[name]["repeats"]) == 2, name
         assert metrics[name]["median"] > 0, name
     assert "ttft_at_256_p50" not in metrics
+    none = {"median": 1}  # where each answer came in one chunk
+    assert metrics.get("decode_tokens_per_s_at_128", none)["median"] > 0
     charts = {chart["id"]: chart for chart in result["charts"]}
     assert set(charts) == {"ttft_by_prompt", "tokens_per_s_by_batch", "ttft_by_batch",
                            "decode_by_context", "ttft_by_rate", "achieved_by_rate",
@@ -80,3 +85,23 @@ def test_flags(run, tiny, tmp_path):
     assert bad.returncode == 1 and "do not fit the context of 256 tokens" in bad.stderr
     bad = run("bench", "curves", "--model", tiny, "--output", tmp_path / "no" / "such.json")
     assert bad.returncode == 1 and "--output" in bad.stderr
+
+
+def test_progress_names_the_point(binary, tiny):
+    """Also before its first request has ended."""
+    command = [binary, "bench", "curves", "--model", tiny, *QUICK, "--only", "batch,rate"]
+    terminal, stderr = pty.openpty()
+    with subprocess.Popen(list(map(str, command)), stdout=subprocess.DEVNULL,
+                          stderr=stderr) as process:
+        os.close(stderr)
+        shown = b""
+        try:
+            while part := os.read(terminal, 4096):
+                shown += part
+        except OSError:  # the other side is closed
+            pass
+    os.close(terminal)
+    assert process.returncode == 0
+    for words in (b"batch 4: run 1 of 1: 0 of 4 requests", b"rate, unloaded: run 1 of 1: 0 of 4",
+                  b"/s: run 1 of 1: 0 of 8"):
+        assert words in shown

@@ -95,7 +95,8 @@ def assert_table(result: dict, table: str) -> None:
     ok = [r for r in one["requests"] if r["state"] == "ok"]
     ttft = [r["first_ms"] - r["sent_ms"] for r in ok]
     latency = [r["end_ms"] - r["sent_ms"] for r in ok]
-    tpot = [(r["end_ms"] - r["first_ms"]) / max(1, r["completion_tokens"] - 1) for r in ok]
+    tpot = [(r["end_ms"] - r["first_ms"]) / max(1, r["completion_tokens"] - 1) for r in ok
+            if len(r["chunks_ms"]) > 1]
     itl = [gap for r in ok for gap in gaps(r["chunks_ms"])]
     for label, samples in {"TTFT": ttft, "TPOT": tpot, "ITL": itl, "latency": latency}.items():
         for text, p in zip(row(table, label), (50, 95, 99), strict=True):

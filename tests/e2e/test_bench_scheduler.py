@@ -31,7 +31,10 @@ def test_offline_splits_prefill_and_decode(bench, tmp_path):
     for run in result["runs"]:
         assert run["decoded_tokens"] == 6 * (8 - 1)
         assert run["prompt_tokens"] == 6 * 16
-        assert run["prefill_s"] + run["decode_s"] == pytest.approx(run["duration_s"])
+        if run["decode_s"] is None:  # on a busy machine: there is no time left for it
+            assert run["prefill_s"] >= run["duration_s"]
+        else:
+            assert run["prefill_s"] + run["decode_s"] == pytest.approx(run["duration_s"])
     metrics = result["metrics"]
     assert metrics["prefill_tokens_per_s"]["repeats"] == pytest.approx(
         [6 * 16 / run["prefill_s"] for run in result["runs"]])
@@ -53,8 +56,10 @@ def test_online_requests_arrive_and_stream(bench, tmp_path):
     dues = [r["due_ms"] for r in requests]
     assert dues == sorted(dues) and dues[-1] > dues[0]
     assert all(r["prompt_tokens"] == 16 and r["completion_tokens"] == 8 for r in requests)
-    for name in ("ttft_p50", "tpot_p50", "latency_mean", "tokens_per_s"):
+    for name in ("ttft_p50", "latency_mean", "tokens_per_s"):
         assert name in result["metrics"]
+    streamed = any(len(r["chunks_ms"]) > 1 for r in requests)  # not so on a busy machine
+    assert ("tpot_p50" in result["metrics"]) == streamed
     for name in ("TTFT", "TPOT", "latency", "throughput"):
         assert f"\n{name} " in done.stdout
 
