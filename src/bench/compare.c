@@ -206,7 +206,7 @@ void compare_fini(struct compare *c)
 /* Figures of a run with failures, or of a generator that was late, are not the target's alone. */
 static json_t *warnings_json(struct compare_side side)
 {
-    json_int_t n = 0, failed = 0, late = 0;
+    json_int_t n = 0, failed = 0, late = 0, interrupted = 0;
     size_t i;
     json_t *run, *list = json_array();
     json_array_foreach(json_object_get(side.result->root, "runs"), i, run)
@@ -215,6 +215,7 @@ static json_t *warnings_json(struct compare_side side)
         failed += json_integer_value(json_object_get(run, "failed"));
         const json_t *generator = json_object_get(run, "generator");
         late += json_is_true(json_object_get(generator, "bottleneck"));
+        interrupted += json_is_true(json_object_get(run, "interrupted"));
     }
     int bad = 0;
     if (failed)
@@ -222,6 +223,10 @@ static json_t *warnings_json(struct compare_side side)
             json_array_append_new(list, json_sprintf("%" JSON_INTEGER_FORMAT
                                                      " of %" JSON_INTEGER_FORMAT " requests failed",
                                                      failed, n));
+    if (interrupted)
+        bad |= json_array_append_new(
+            list,
+            json_sprintf("%" JSON_INTEGER_FORMAT " of %zu runs was interrupted", interrupted, i));
     if (late)
         bad |= json_array_append_new(
             list, json_sprintf("the load generator was the bottleneck in %" JSON_INTEGER_FORMAT
@@ -230,7 +235,7 @@ static json_t *warnings_json(struct compare_side side)
     return result_whole(list, bad);
 }
 
-static void put_warnings(struct compare_side side, struct buf *out)
+void compare_warnings(struct compare_side side, struct buf *out)
 {
     json_t *list = warnings_json(side), *text;
     size_t i;
@@ -343,8 +348,8 @@ void compare_text(const struct compare *c, struct buf *out)
     buf_printf(out, "%s, before %s (%s), after %s (%s)\n\n", text_of(a, "kind"), c->before.name,
                text_of(a, "date"), c->after.name, text_of(b, "date"));
     put_environment(c, out);
-    put_warnings(c->before, out);
-    put_warnings(c->after, out);
+    compare_warnings(c->before, out);
+    compare_warnings(c->after, out);
     if (c->n_rows)
         buf_printf(out, "%-20s %-9s %24s %24s %10s\n", "metric", "unit", "before [min, max]",
                    "after [min, max]", "change");

@@ -51,7 +51,10 @@ enum status compare_make(struct compare *out, struct compare_side before, struct
                          struct err *err);
 void compare_fini(struct compare *c);
 
-/* What differs in the environments, failed requests and late generators, the table, metrics of one
+/* What makes a file's figures say less than they seem to: failed requests, which are in no
+ * percentile, an interrupted run, a late load generator. Nothing where there is none. */
+void compare_warnings(struct compare_side side, struct buf *out);
+/* What differs in the environments, warnings, the table, metrics of one
  * file only, a count of verdicts. */
 void compare_text(const struct compare *c, struct buf *out);
 json_t *compare_json(const struct compare *c); /* new; NULL: no memory */

@@ -132,6 +132,8 @@ static enum status run(struct job *job, struct err *err)
     job->json = json_pack("{s:s}", "schema", SCHEMA);
     if (!st && a->before)
         st = compare_files(job, err);
+    else if (!st)
+        compare_warnings((struct compare_side){&job->after, a->after}, &job->text);
     if (!st)
         st = require_all(job, err);
     if (!st)

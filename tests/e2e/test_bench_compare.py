@@ -150,6 +150,15 @@ def test_all_requirements_are_shown(run, write):
     assert "2 of 3" in answer.stderr
 
 
+def test_requirements_of_a_run_that_failed_in_part(run, write):
+    """The percentiles are of what was answered: a table that says "holds" says that too."""
+    path = write("a.json", result(runs=[{"n": 8, "failed": 3, "completed": 5}]))
+    answer = run("bench", "compare", "--after", path, "--require", "ttft_p50<=200")
+    assert answer.returncode == 0
+    assert f"{path}: 3 of 8 requests failed" in answer.stdout
+    assert "holds  ttft_p50<=200" in answer.stdout
+
+
 def test_unknown_metric(run, write):
     after = write("a.json", result())
     fails(run("bench", "compare", "--after", after, "--require", "ttft_p5<=200"),

@@ -175,17 +175,18 @@ static void test_warnings(void **state)
     result_add_run(
         &a, json_pack("{s:i, s:i, s:{s:b}}", "n", 8, "failed", 0, "generator", "bottleneck", 0));
     for (int i = 0; i < 2; i++)
-        result_add_run(&b, json_pack("{s:i, s:i, s:{s:b}}", "n", 8, "failed", i + 1, "generator",
-                                     "bottleneck", i));
+        result_add_run(&b, json_pack("{s:i, s:i, s:b, s:{s:b}}", "n", 8, "failed", i + 1,
+                                     "interrupted", i, "generator", "bottleneck", i));
     assert_int_equal(compare(&c, &a, &b, NULL), STATUS_OK);
     compare_text(&c, &text);
     assert_non_null(strstr(buf_str(&text), "B.json: 3 of 16 requests failed\n"));
+    assert_non_null(strstr(buf_str(&text), "B.json: 1 of 2 runs was interrupted\n"));
     assert_non_null(
         strstr(buf_str(&text), "B.json: the load generator was the bottleneck in 1 of 2 runs\n"));
     assert_null(strstr(buf_str(&text), "A.json: "));
     json_t *json = compare_json(&c);
     assert_int_equal(json_array_size(json_object_get(json_object_get(json, "after"), "warnings")),
-                     2);
+                     3);
     assert_int_equal(json_array_size(json_object_get(json_object_get(json, "before"), "warnings")),
                      0);
     json_decref(json);
