@@ -5,7 +5,11 @@
  * layers) and finished; only then are its results readable and its KV blocks written for good.
  *
  *     step_begin(batch) -> step_advance(n layers) ... -> step_finish -> logits of the output rows
- *                              └─ step_drop(request): its rows are no longer computed
+ *                              ├─ step_drop(request): its rows are no longer computed
+ *                              └─ step_park ... whole other steps ... step_resume
+ *
+ * A parked step keeps its rows and its layer, so that a long prompt's step can stand aside for a
+ * short one's between two layers; at most one is parked.
  *
  * All calls come from the engine thread, which is worker 0 of the backend's pool. After kv_create
  * nothing is allocated. A KV block is KV_BLOCK positions of one sequence in every layer.
@@ -79,8 +83,13 @@ struct backend_ops {
     void (*step_begin)(struct backend *b, const struct batch *batch);
     /* Runs up to n_layers more layers; true when all layers are done. */
     bool (*step_advance)(struct backend *b, uint32_t n_layers);
-    /* The request's rows need not be computed any further. Between advances only. */
+    /* The request's rows need not be computed any further, in the step under way and in the parked
+     * one. Between advances only. */
     void (*step_drop)(struct backend *b, uint32_t request);
+    /* Puts the step under way aside, before its last layer is done; its batch stays borrowed. */
+    void (*step_park)(struct backend *b);
+    /* After the other step's step_finish: the parked step is under way again. */
+    void (*step_resume)(struct backend *b);
     void (*step_finish)(struct backend *b, struct step_result *out);
     void (*memory)(const struct backend *b, struct backend_memory *out);
 };

@@ -67,9 +67,7 @@ static void lay_activations(struct cpu *c, struct layout *l)
     const struct backend_options *o = &c->base.options;
     size_t n = o->max_rows;
     bool q8 = o->activations == ACTIVATIONS_INT8;
-    c->rows.x = lay(l, n, m->d_model, sizeof(float));
     c->rows.y = lay(l, o->max_outputs, m->d_model, sizeof(float));
-    c->rows.delta = lay(l, n, m->d_model, sizeof(float));
     c->rows.qkv = lay(l, n, c->qkv_width, sizeof(float));
     c->rows.attn = lay(l, n, c->heads_width, sizeof(float));
     c->rows.norm = lay_rows(l, n, m->d_model, q8, lay(l, n, m->d_model, sizeof(float)));
@@ -78,16 +76,27 @@ static void lay_activations(struct cpu *c, struct layout *l)
     c->rows.logits = lay(l, o->max_outputs, m->n_vocab, sizeof(float));
 }
 
+static void lay_step(const struct cpu *c, struct layout *l, struct cpu_step *s)
+{
+    const struct backend_options *o = &c->base.options;
+    size_t d = c->base.model->config.d_model;
+    s->seqs = lay(l, o->max_seqs, 1, sizeof *s->seqs);
+    s->row_seq = lay(l, o->max_rows, 1, sizeof *s->row_seq);
+    s->out_row = lay(l, o->max_outputs, 1, sizeof *s->out_row);
+    s->x = lay(l, o->max_rows, d, sizeof(float));
+    s->delta = lay(l, o->max_rows, d, sizeof(float));
+}
+
 static void lay_all(struct cpu *c, struct layout *l)
 {
     const struct model_config *m = &c->base.model->config;
     const struct backend_options *o = &c->base.options;
     c->layers = lay(l, m->n_layers, 1, sizeof *c->layers);
     c->rope = lay(l, o->n_ctx, m->n_rot, sizeof(float));
-    c->step.seqs = lay(l, o->max_seqs, 1, sizeof *c->step.seqs);
-    c->step.row_seq = lay(l, o->max_rows, 1, sizeof *c->step.row_seq);
-    c->step.out_row = lay(l, o->max_outputs, 1, sizeof *c->step.out_row);
+    lay_step(c, l, &c->step);
+    lay_step(c, l, &c->parked);
     c->step.tiles = lay(l, attention_max_tiles(m, o), 1, sizeof *c->step.tiles);
+    c->parked.tiles = c->step.tiles;
     lay_scratch(c, l);
     lay_activations(c, l);
 }
@@ -267,6 +276,8 @@ const struct backend_ops cpu_backend = {
     .step_begin = step_begin,
     .step_advance = step_advance,
     .step_drop = step_drop,
+    .step_park = step_park,
+    .step_resume = step_resume,
     .step_finish = step_finish,
     .memory = memory,
 };

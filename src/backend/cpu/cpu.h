@@ -72,13 +72,13 @@ struct cpu_step {
     uint32_t layer;     /* the next to compute */
     uint32_t layer_end; /* of the advance under way */
     bool dropped;       /* rows of dropped sequences are still among the rows */
+    float *x;           /* (max_rows, d_model) residual stream */
+    float *delta;       /* (max_rows, d_model) what the last product adds to it */
 };
 
-/* Activations, sized at open. */
+/* Activations that live within a layer, or between the last one and the head: sized at open. */
 struct cpu_rows {
-    float *x;                 /* (max_rows, d_model) residual stream */
-    float *y;                 /* (max_outputs, d_model) the same, output rows of the last layer */
-    float *delta;             /* (max_rows, d_model) what the last product adds to it */
+    float *y;                 /* (max_outputs, d_model) residual stream of the output rows */
     float *qkv;               /* (max_rows, qkv_width) */
     float *attn;              /* (max_rows, n_heads * head_dim) */
     struct linear_rows norm;  /* width d_model: input of qkv, gate and up, output head */
@@ -104,6 +104,8 @@ struct cpu {
     struct linear_want head_in;
     float *rope; /* (n_ctx, n_rot / 2, 2): cos, sin */
     struct cpu_step step;
+    struct cpu_step parked; /* its tiles are step's: they are planned anew at each advance */
+    bool has_parked;
     struct cpu_rows rows;
     struct cpu_scratch *scratch; /* (n_threads) */
 
@@ -143,6 +145,8 @@ void rope_fill(struct cpu *c);
 void step_begin(struct backend *b, const struct batch *batch);
 bool step_advance(struct backend *b, uint32_t n_layers);
 void step_drop(struct backend *b, uint32_t request);
+void step_park(struct backend *b);
+void step_resume(struct backend *b);
 void step_finish(struct backend *b, struct step_result *out);
 
 /* forward.c: every worker runs these inside pool_run. */

@@ -18,7 +18,7 @@ static size_t live_rows(const struct cpu *c, uint32_t layer)
 
 static float *residual(const struct cpu *c, uint32_t layer)
 {
-    return cpu_is_last(c, layer) ? c->rows.y : c->rows.x;
+    return cpu_is_last(c, layer) ? c->rows.y : c->step.x;
 }
 
 static void slice(const struct cpu *c, size_t n, size_t grain, int worker, size_t *begin,
@@ -55,11 +55,11 @@ static void phase_attn_in(struct cpu *c, uint32_t layer, int worker)
         attention_plan(c, cpu_is_last(c, layer));
     slice(c, c->step.n_rows, 1, worker, &begin, &end);
     for (size_t i = begin; i < end; i++) {
-        float *x = c->rows.x + i * d;
+        float *x = c->step.x + i * d;
         if (layer == 0)
             embed_row(c, i, x);
         else
-            c->k.add(x, c->rows.delta + i * d, d);
+            c->k.add(x, c->step.delta + i * d, d);
         norm_row(c, x, l->weights->attn_norm, l->attn_in, i, worker);
     }
 }
@@ -142,7 +142,7 @@ static void phase_heads_put(struct cpu *c, uint32_t layer, int worker)
     for (size_t i = begin; i < end; i++) {
         linear_put(&c->rows.heads, &c->k, want, i, c->rows.attn + i * c->heads_width);
         if (cpu_is_last(c, layer))
-            memcpy(c->rows.y + i * d, c->rows.x + c->step.out_row[i] * d, d * sizeof(float));
+            memcpy(c->rows.y + i * d, c->step.x + c->step.out_row[i] * d, d * sizeof(float));
     }
 }
 
@@ -152,7 +152,7 @@ static void add_to_delta(struct cpu *c, const struct linear *l, const struct lin
 {
     size_t begin, end;
     slice(c, l->n_rows, ROW_GRAIN, worker, &begin, &end);
-    linear_slice(l, in, begin, end, live_rows(c, layer), c->rows.delta, l->n_rows,
+    linear_slice(l, in, begin, end, live_rows(c, layer), c->step.delta, l->n_rows,
                  c->scratch[worker].dequantized);
 }
 
@@ -169,7 +169,7 @@ static void phase_ffn_in(struct cpu *c, uint32_t layer, int worker)
     for (size_t i = begin; i < end; i++) {
         float *x = residual(c, layer) + i * d;
         add_bias(c, x, l->weights->bo);
-        c->k.add(x, c->rows.delta + i * d, d);
+        c->k.add(x, c->step.delta + i * d, d);
         norm_row(c, x, l->weights->ffn_norm, l->ffn_in, i, worker);
     }
 }
@@ -233,7 +233,7 @@ void forward_head(struct cpu *c, int worker)
     slice(c, c->step.n_out, 1, worker, &begin, &end);
     for (size_t i = begin; i < end; i++) {
         float *y = c->rows.y + i * d;
-        c->k.add(y, c->rows.delta + i * d, d);
+        c->k.add(y, c->step.delta + i * d, d);
         norm_row(c, y, m->output_norm, c->head_in, i, worker);
     }
     pool_barrier(c->pool);

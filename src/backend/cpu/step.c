@@ -1,7 +1,8 @@
-/* A step: its rows, its progress by layers, sequences that leave it. Engine thread.
+/* A step: its rows, its progress by layers, sequences that leave it, steps that stand aside. Engine
+ * thread.
  *
  * Between advances a step is its residual rows, what the last layer adds to them (delta), and its
- * layer index: that is all a parked step will have to keep.
+ * layer index: that is all a parked step keeps.
  */
 #include "backend/cpu/cpu.h"
 
@@ -78,15 +79,46 @@ void step_begin(struct backend *b, const struct batch *batch)
     index_rows(s);
 }
 
+static void drop_from(struct cpu_step *s, uint32_t request)
+{
+    for (uint32_t i = 0; i < s->n_seqs; i++) {
+        if (s->seqs[i].request == request && !s->seqs[i].dropped) {
+            s->seqs[i].dropped = true;
+            s->dropped = true;
+        }
+    }
+}
+
 void step_drop(struct backend *b, uint32_t request)
 {
     struct cpu *c = (struct cpu *)b;
-    for (uint32_t i = 0; i < c->step.n_seqs; i++) {
-        if (c->step.seqs[i].request == request && !c->step.seqs[i].dropped) {
-            c->step.seqs[i].dropped = true;
-            c->step.dropped = true;
-        }
-    }
+    drop_from(&c->step, request);
+    if (c->has_parked)
+        drop_from(&c->parked, request);
+}
+
+static void exchange(struct cpu *c)
+{
+    struct cpu_step aside = c->step;
+    c->step = c->parked;
+    c->parked = aside;
+    c->has_parked = !c->has_parked;
+}
+
+void step_park(struct backend *b)
+{
+    struct cpu *c = (struct cpu *)b;
+    /* in the last layer what lives on is in rows.y, which every step uses */
+    REQUIRE(!c->has_parked && c->step.layer < b->model->config.n_layers);
+    exchange(c);
+    c->step.n_seqs = 0;
+}
+
+void step_resume(struct backend *b)
+{
+    struct cpu *c = (struct cpu *)b;
+    REQUIRE(c->has_parked);
+    exchange(c);
 }
 
 static void move_rows(float *rows, size_t width, uint32_t to, uint32_t from, uint32_t n)
@@ -104,8 +136,8 @@ static void close_gaps(struct cpu *c)
         struct cpu_seq *q = &s->seqs[i];
         if (q->dropped)
             q->n_rows = 0;
-        move_rows(c->rows.x, d, at, q->row0, q->n_rows);
-        move_rows(c->rows.delta, d, at, q->row0, q->n_rows);
+        move_rows(s->x, d, at, q->row0, q->n_rows);
+        move_rows(s->delta, d, at, q->row0, q->n_rows);
         q->row0 = at;
         at += q->n_rows;
     }

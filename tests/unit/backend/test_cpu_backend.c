@@ -33,6 +33,8 @@ struct setting {
     bool layer_by_layer; /* step_advance(1) */
     bool last_only;      /* only the last row's logits are asked for */
     uint32_t drop_after; /* layers after which the neighbours leave; 0: they stay */
+    uint32_t park_after; /* layers after which the step stands aside for others; 0: never */
+    bool drop_parked;    /* the neighbours leave while it does */
 };
 
 static struct backend *open_backend(const struct setting *s)
@@ -54,12 +56,40 @@ static struct backend *open_backend(const struct setting *s)
     return b;
 }
 
+/* Two whole steps of another sequence, the second one loses it, while the step under way is parked.
+ */
+static void park(struct backend *b, const struct setting *s)
+{
+    const uint32_t blocks[] = {24, 25};
+    const struct batch_seq other = {1, neighbour_tokens + 1, 40, 0, blocks, OUTPUT_ALL};
+    struct step_result result;
+    b->ops->step_park(b);
+    for (int i = 0; i < 2; i++) {
+        b->ops->step_begin(b, &(struct batch){&other, 1});
+        if (s->drop_parked && i == 0) {
+            b->ops->step_drop(b, 7);
+            b->ops->step_drop(b, 9);
+        }
+        b->ops->step_advance(b, 1);
+        if (i == 1)
+            b->ops->step_drop(b, 1);
+        while (!b->ops->step_advance(b, 1))
+            ;
+        b->ops->step_finish(b, &result);
+        assert_int_equal(result.n_rows, 40);
+    }
+    b->ops->step_resume(b);
+}
+
 static void advance(struct backend *b, const struct setting *s)
 {
     uint32_t layers = 0;
-    uint32_t step = s->layer_by_layer || s->drop_after ? 1 : tiny.model->config.n_layers;
+    bool watched = s->layer_by_layer || s->drop_after || s->park_after;
+    uint32_t step = watched ? 1 : tiny.model->config.n_layers;
     while (!b->ops->step_advance(b, step)) {
         layers += step;
+        if (s->park_after && layers == s->park_after)
+            park(b, s);
         if (s->drop_after && layers == s->drop_after) {
             b->ops->step_drop(b, 7);
             b->ops->step_drop(b, 9);
@@ -172,6 +202,21 @@ static void check_drops(const struct setting *base, const float *expected)
     }
 }
 
+static void check_parking(const struct setting *base, const float *expected)
+{
+    for (uint32_t after = 1; after <= 2; after++) {
+        struct setting s = *base;
+        s.park_after = after;
+        assert_same(&s, expected, "standing aside");
+        s.neighbours = true;
+        s.n_threads = 2;
+        s.chunk = 40;
+        assert_same(&s, expected, "standing aside with neighbours");
+        s.drop_parked = true;
+        assert_same(&s, expected, "neighbours dropped while standing aside");
+    }
+}
+
 static void check_everything(uint32_t levels, enum activations activations, enum kv_type kv_type)
 {
     struct setting base = {
@@ -188,6 +233,7 @@ static void check_everything(uint32_t levels, enum activations activations, enum
     check_chunks(&base, expected);
     check_surroundings(&base, expected);
     check_drops(&base, expected);
+    check_parking(&base, expected);
     mem_free(expected);
 }
 
