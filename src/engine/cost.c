@@ -1,0 +1,125 @@
+#include "engine/cost.h"
+
+#include <math.h>
+
+/* Sizes at which a feature is 1, so that all weights are milliseconds of about the same size. */
+#define SCALE_TOKENS  256.0
+#define SCALE_PAIRS   (256.0 * 1024)
+#define SCALE_DECODES 16.0
+#define SCALE_READS   (16.0 * 1024)
+
+#define FIRST_VARIANCE 1e4 /* of a weight that nothing is known of: (100 ms)^2 */
+#define DRIFT          1e-4 /* of each weight's square and step: a hundredth, in standard deviation */
+#define NOISE          0.1  /* standard deviation of a step's time, relative */
+#define NOISE_MS       0.05 /* and absolute */
+#define SURPRISE       3.0  /* standard deviations beyond which a step is an outlier */
+#define ERROR_DECAY    0.05
+
+void cost_init(struct cost *c)
+{
+    *c = (struct cost){0};
+    for (int i = 0; i < COST_WEIGHTS; i++)
+        c->p[i][i] = FIRST_VARIANCE;
+}
+
+static void features(const struct cost_step *s, double x[COST_WEIGHTS])
+{
+    x[0] = 1;
+    x[1] = s->n_prefill / SCALE_TOKENS;
+    x[2] = (double)s->prefill_before / SCALE_PAIRS;
+    x[3] = s->n_decode / SCALE_DECODES;
+    x[4] = (double)s->decode_before / SCALE_READS;
+}
+
+static double predict_ms(const struct cost *c, const struct cost_step *s)
+{
+    double x[COST_WEIGHTS], ms = 0;
+    features(s, x);
+    for (int i = 0; i < COST_WEIGHTS; i++)
+        ms += fmax(c->w[i], 0) * x[i];
+    return ms;
+}
+
+int64_t cost_predict_us(const struct cost *c, const struct cost_step *s)
+{
+    return (int64_t)(1000 * predict_ms(c, s));
+}
+
+/* Random walk: a known weight becomes a little less known, an unknown one stays as it is. */
+static void drift(struct cost *c)
+{
+    for (int i = 0; i < COST_WEIGHTS; i++)
+        if (c->p[i][i] < FIRST_VARIANCE)
+            c->p[i][i] += DRIFT * (c->w[i] * c->w[i] + NOISE_MS * NOISE_MS);
+}
+
+/* One step of the Kalman filter (Kalman 1960) for a scalar observation, its surprise bounded as in
+ * Huber's estimator. */
+static void update(struct cost *c, const double x[COST_WEIGHTS], double ms)
+{
+    double px[COST_WEIGHTS], expected = 0, sd = NOISE * ms + NOISE_MS, variance = sd * sd;
+    for (int i = 0; i < COST_WEIGHTS; i++) {
+        px[i] = 0;
+        for (int j = 0; j < COST_WEIGHTS; j++)
+            px[i] += c->p[i][j] * x[j];
+        expected += c->w[i] * x[i];
+    }
+    for (int i = 0; i < COST_WEIGHTS; i++)
+        variance += px[i] * x[i];
+    double bound = SURPRISE * sqrt(variance);
+    double surprise = fmax(-bound, fmin(bound, ms - expected));
+    for (int i = 0; i < COST_WEIGHTS; i++) {
+        c->w[i] += px[i] / variance * surprise;
+        for (int j = 0; j < COST_WEIGHTS; j++)
+            c->p[i][j] -= px[i] * px[j] / variance;
+    }
+}
+
+void cost_observe(struct cost *c, const struct cost_step *s, int64_t us)
+{
+    double x[COST_WEIGHTS], ms = (double)us / 1000;
+    if (us <= 0)
+        return;
+    double off = fabs(predict_ms(c, s) - ms) / ms;
+    c->error = c->n == 0 ? off : c->error + ERROR_DECAY * (off - c->error);
+    c->n++;
+    features(s, x);
+    drift(c);
+    update(c, x, ms);
+}
+
+void cost_add_chunk(struct cost_step *s, uint32_t n, uint32_t n_past)
+{
+    s->n_prefill += n;
+    s->prefill_before += (uint64_t)n * n_past + (uint64_t)n * (n > 0 ? n - 1 : 0) / 2;
+}
+
+void cost_add_decode(struct cost_step *s, uint32_t n_past)
+{
+    s->n_decode++;
+    s->decode_before += n_past;
+}
+
+static int64_t with_chunk_us(const struct cost *c, const struct cost_step *s, uint32_t n,
+                             uint32_t n_past)
+{
+    struct cost_step more = *s;
+    cost_add_chunk(&more, n, n_past);
+    return cost_predict_us(c, &more);
+}
+
+uint32_t cost_fit(const struct cost *c, const struct cost_step *s, uint32_t n_past, uint32_t max,
+                  int64_t budget_us)
+{
+    uint32_t fits = 0, over = max + 1;
+    if (with_chunk_us(c, s, max, n_past) <= budget_us)
+        return max;
+    while (over - fits > 1) { /* the prediction never falls with n */
+        uint32_t n = fits + (over - fits) / 2;
+        if (with_chunk_us(c, s, n, n_past) <= budget_us)
+            fits = n;
+        else
+            over = n;
+    }
+    return fits;
+}
