@@ -131,7 +131,7 @@ static void admit(struct engine *e)
         if (!e->plan.items[i].admit)
             continue;
         timeline_stamp(&r->params.timeline, TIMELINE_ADMITTED);
-        REQUIRE(kv_reserve(&e->kv, r->slot, scheduler_blocks(r)));
+        REQUIRE(kv_grow(&e->kv, r->slot, scheduler_blocks(r)));
         request_move(&e->lists, r, REQUEST_PREFILL);
     }
     store_levels(e);

@@ -76,7 +76,7 @@ static void run_item(struct sim *s, const struct plan_item *item)
     if (item->admit) {
         assert_true(r->id > s->last_admitted); /* nobody overtakes */
         s->last_admitted = r->id;
-        assert_true(kv_reserve(&s->kv, r->slot, scheduler_blocks(r)));
+        assert_true(kv_grow(&s->kv, r->slot, scheduler_blocks(r)));
         request_move(&s->lists, r, REQUEST_PREFILL);
     }
     r->n_past += item->n_tokens;

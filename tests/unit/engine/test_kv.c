@@ -1,18 +1,24 @@
-/* KV blocks: what is reserved comes back, and kv_check sees every kind of damage. */
+/* KV blocks: what is taken comes back, shared blocks live as long as somebody uses them, kept ones
+ * wait in the order they were left, and kv_check sees every kind of damage. */
 #include "engine/kv.h"
 #include "support/cmocka_all.h"
 #include "support/random.h"
 
-static void reserves_and_releases(void **state)
+#include <string.h>
+
+static void grows_and_releases(void **state)
 {
     (void)state;
     struct kv kv;
     assert_int_equal(kv_init(&kv, 10, 3, 200, NULL), STATUS_OK);
     assert_int_equal(kv.table_size, 7);
-    assert_true(kv_reserve(&kv, 0, 7));
-    assert_false(kv_reserve(&kv, 1, 4)); /* 3 left: nothing changes */
+    assert_true(kv_grow(&kv, 0, 5));
+    assert_true(kv_grow(&kv, 0, 7));
+    assert_true(kv_grow(&kv, 0, 2)); /* never shorter */
+    assert_int_equal(kv.lens[0], 7);
+    assert_false(kv_grow(&kv, 1, 4)); /* 3 left: nothing changes */
     assert_int_equal(kv.n_free, 3);
-    assert_true(kv_reserve(&kv, 1, 3));
+    assert_true(kv_grow(&kv, 1, 3));
     assert_true(kv_check(&kv));
     for (uint32_t i = 0; i < 7; i++)
         for (uint32_t k = 0; k < 3; k++)
@@ -22,6 +28,69 @@ static void reserves_and_releases(void **state)
     assert_int_equal(kv.n_free, 7);
     kv_release(&kv, 1);
     assert_int_equal(kv.n_free, 10);
+    assert_true(kv_check(&kv));
+    kv_fini(&kv);
+}
+
+static void a_shared_block_lives_until_its_last_user_leaves(void **state)
+{
+    (void)state;
+    struct kv kv;
+    assert_int_equal(kv_init(&kv, 4, 3, 128, NULL), STATUS_OK);
+    assert_true(kv_grow(&kv, 0, 2));
+    uint32_t shared = kv_table(&kv, 0)[0];
+    kv_share(&kv, 1, shared);
+    kv_release(&kv, 0);
+    assert_int_equal(kv.n_free, 3);
+    assert_true(kv_check(&kv));
+    kv_pin(&kv, shared);
+    kv_release(&kv, 1);
+    assert_int_equal(kv.n_free, 3);
+    kv_unpin(&kv, shared);
+    assert_int_equal(kv.n_free, 4);
+    assert_true(kv_check(&kv));
+    kv_fini(&kv);
+}
+
+static void kept_blocks_wait_the_longest_unused_first(void **state)
+{
+    (void)state;
+    struct kv kv;
+    assert_int_equal(kv_init(&kv, 4, 3, 128, NULL), STATUS_OK);
+    assert_true(kv_grow(&kv, 0, 3));
+    uint32_t ids[3];
+    memcpy(ids, kv_table(&kv, 0), sizeof ids);
+    for (int i = 0; i < 3; i++)
+        kv_keep(&kv, ids[i]);
+    kv_release(&kv, 0);
+    assert_int_equal(kv.n_idle, 3);
+    assert_int_equal(kv.n_free, 1);
+    assert_int_equal(kv.idle_first, ids[2]); /* the end of the sequence goes first */
+    assert_int_equal(kv.idle_last, ids[0]);
+    kv_share(&kv, 1, ids[2]); /* in use again, and left last */
+    assert_true(kv_check(&kv));
+    kv_release(&kv, 1);
+    assert_int_equal(kv.idle_first, ids[1]);
+    assert_int_equal(kv.idle_last, ids[2]);
+    kv_drop_idle(&kv, ids[0]); /* from the middle */
+    assert_int_equal(kv.n_free, 2);
+    assert_int_equal(kv.n_idle, 2);
+    assert_true(kv_check(&kv));
+    kv_fini(&kv);
+}
+
+static void swaps_a_block_for_another_with_the_same_content(void **state)
+{
+    (void)state;
+    struct kv kv;
+    assert_int_equal(kv_init(&kv, 4, 3, 128, NULL), STATUS_OK);
+    assert_true(kv_grow(&kv, 0, 1));
+    assert_true(kv_grow(&kv, 1, 1));
+    uint32_t first = kv_table(&kv, 0)[0];
+    kv_swap(&kv, 1, 0, first);
+    kv_swap(&kv, 1, 0, first); /* by itself */
+    assert_int_equal(kv_table(&kv, 1)[0], first);
+    assert_int_equal(kv.n_free, 3);
     assert_true(kv_check(&kv));
     kv_fini(&kv);
 }
@@ -41,11 +110,11 @@ static void check_finds_damage(void **state)
     (void)state;
     struct kv kv;
     assert_int_equal(kv_init(&kv, 4, 2, 64, NULL), STATUS_OK);
-    assert_true(kv_reserve(&kv, 0, 2));
+    assert_true(kv_grow(&kv, 0, 2));
     uint32_t used = kv_table(&kv, 0)[0];
-    kv.refs[used]++; /* a leaked reference */
+    kv.blocks[used].refs++; /* a leaked reference */
     assert_false(kv_check(&kv));
-    kv.refs[used]--;
+    kv.blocks[used].refs--;
     kv.free[kv.n_free++] = used; /* free and used */
     assert_false(kv_check(&kv));
     kv.n_free--;
@@ -56,8 +125,30 @@ static void check_finds_damage(void **state)
     kv.n_free--; /* lost */
     assert_false(kv_check(&kv));
     kv.n_free++;
+    kv_keep(&kv, used);
+    kv_release(&kv, 0);
+    assert_true(kv_check(&kv));
+    kv.idle_first = KV_NONE; /* idle and in no list */
+    assert_false(kv_check(&kv));
+    kv.idle_first = used;
     assert_true(kv_check(&kv));
     kv_fini(&kv);
+}
+
+static void use_at_random(struct kv *kv, struct random *random)
+{
+    uint32_t slot = random_below(random, 16);
+    if (kv->lens[slot] > 0 && random_below(random, 2) == 0) {
+        if (random_below(random, 2) == 0)
+            kv_keep(kv, kv_table(kv, slot)[kv->lens[slot] - 1]);
+        kv_release(kv, slot);
+    } else if (kv->n_idle > 0 && random_below(random, 3) == 0) {
+        kv_drop_idle(kv, kv->idle_first);
+    } else if (kv->n_idle > 0 && kv->lens[slot] < kv->table_size && random_below(random, 2) == 0) {
+        kv_share(kv, slot, kv->idle_last);
+    } else {
+        kv_grow(kv, slot, random_below(random, 11));
+    }
 }
 
 static void survives_random_use(void **state)
@@ -67,20 +158,22 @@ static void survives_random_use(void **state)
     struct kv kv;
     assert_int_equal(kv_init(&kv, 64, 16, 320, NULL), STATUS_OK);
     for (int i = 0; i < 20000; i++) {
-        uint32_t slot = random_below(&random, 16);
-        if (kv.lens[slot] > 0)
-            kv_release(&kv, slot);
-        else
-            kv_reserve(&kv, slot, random_below(&random, 11));
+        use_at_random(&kv, &random);
         assert_true(kv_check(&kv));
     }
+    for (uint32_t slot = 0; slot < 16; slot++)
+        kv_release(&kv, slot);
+    assert_int_equal(kv.n_free + kv.n_idle, 64);
     kv_fini(&kv);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reserves_and_releases),
+        cmocka_unit_test(grows_and_releases),
+        cmocka_unit_test(a_shared_block_lives_until_its_last_user_leaves),
+        cmocka_unit_test(kept_blocks_wait_the_longest_unused_first),
+        cmocka_unit_test(swaps_a_block_for_another_with_the_same_content),
         cmocka_unit_test(counts_positions_in_blocks),
         cmocka_unit_test(check_finds_damage),
         cmocka_unit_test(survives_random_use),
