@@ -6,6 +6,8 @@
 
 int64_t clock_now_us(void);
 int64_t clock_now_ns(void);
+/* From now on this thread's clock shows *now_us, for simulations; NULL: the real time again. */
+void clock_simulate(const int64_t *now_us);
 int64_t clock_unix_s(void); /* wall clock, for `created` and log lines only */
 
 #endif

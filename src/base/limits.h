@@ -37,6 +37,8 @@
 #define LIMIT_STOP_STRINGS       4
 #define LIMIT_STOP_BYTES         256  /* bytes of one stop string */
 #define LIMIT_LOGIT_BIAS         1024 /* entries of logit_bias */
+#define LIMIT_CACHE_SALT_BYTES   256
+#define LIMIT_PRIORITY           1000000 /* of a request, either way */
 #define LIMIT_TOP_K              1000000
 #define LIMIT_REQUEST_ID_BYTES   128 /* X-Request-Id longer than this is not echoed */
 #define LIMIT_DEFAULT_MAX_TOKENS 512 /* max_tokens when a request names none */

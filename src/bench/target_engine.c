@@ -137,6 +137,7 @@ static void end_record(const struct flight *f, const struct request_news *all, i
     struct record *r = f->record;
     take_timeline(r, request_timeline(f->request));
     r->completion_tokens = all->n_tokens;
+    r->cached_tokens = request_cached_tokens(f->request);
     r->user = NULL;
     if (f->no_memory)
         record_end(r, RECORD_FAILED, now_us, "no memory for the stamps of its chunks");

@@ -21,8 +21,7 @@ enum device { DEVICE_UNSET = -1, DEVICE_CPU, DEVICE_CUDA };
 struct aliases {
     const char *hf_model_id;
     int device;
-    const char *policy;
-    bool paged_attn, cuda_graph, nvtx, no_prefix_cache;
+    bool paged_attn, cuda_graph, nvtx;
 };
 
 struct args {
@@ -90,10 +89,6 @@ static const struct flag alias_flags[] = {
     {"--cuda-graph", NULL, "an error without CUDA",
      FLAG_BOOL, FIELD(aliases.cuda_graph), .excludes = "--url"},
     {"--nvtx", NULL, "an error without CUDA", FLAG_BOOL, FIELD(aliases.nvtx), .excludes = "--url"},
-    {"--policy", "NAME", "order of waiting requests: fifo",
-     FLAG_TEXT, FIELD(aliases.policy), .excludes = "--url"},
-    {"--no-prefix-cache", NULL, "not yet: there is no prefix cache to switch off",
-     FLAG_BOOL, FIELD(aliases.no_prefix_cache), .excludes = "--url"},
 };
 // clang-format on
 
@@ -112,11 +107,6 @@ static enum status check_aliases(const struct aliases *a, struct err *err)
         return refuse(err, "--cuda-graph", "engines on the processor have no CUDA graphs");
     if (a->nvtx)
         return refuse(err, "--nvtx", "engines on the processor have no NVTX ranges");
-    if (a->policy && strcmp(a->policy, "fifo") != 0)
-        return refuse(err, "--policy",
-                      "not yet: other policies than fifo come with the scheduler's policies");
-    if (a->no_prefix_cache)
-        return refuse(err, "--no-prefix-cache", "not yet: there is no prefix cache to switch off");
     return STATUS_OK;
 }
 

@@ -11,6 +11,7 @@ const struct options options_default = {
     .kv_type = -1,
     .activations = ACTIVATIONS_INT8,
     .cpu_mask = CPU_ALL,
+    .decode_gap_ms = OPTIONS_OF_PROFILE,
 };
 
 static const char *const activation_names[] = {
@@ -63,6 +64,24 @@ static const struct flag engine_flags[] = {
     {"--prefill-max-tokens", "N", "tokens of prompts in one step at most (default: no bound)",
      FLAG_U32, FIELD(max_step_prompt_tokens), .min = 1, .max = LIMIT_BATCH_TOKENS,
      .excludes = NOT_OF_A_SERVER},
+    {"--profile", "NAME", "interactive: the smallest TTFT for few users; online (default): TTFT\n"
+                          "under load; batch: throughput first. Presets of the next two",
+     FLAG_TEXT, FIELD(profile),
+     .excludes = NOT_OF_A_SERVER},
+    {"--max-decode-gap-ms", "MS", "pause that running streams are promised at most; 0: none is\n"
+                                  "(interactive 50, online 100, batch 0)",
+     FLAG_U32, FIELD(decode_gap_ms), .max = 600000,
+     .excludes = NOT_OF_A_SERVER},
+    {"--max-active-requests", "N", "requests that run at once, in turns when a step does not hold\n"
+                                   "all (default: as many as a step holds)",
+     FLAG_U32, FIELD(max_active), .min = 1, .max = LIMIT_SLOTS,
+     .excludes = NOT_OF_A_SERVER},
+    {"--policy", "NAME", "who is prefilled next: srpf (shortest remaining first, the default),\n"
+                         "fifo, pack, lookahead, priority",
+     FLAG_TEXT, FIELD(policy),
+     .excludes = NOT_OF_A_SERVER},
+    {"--no-prefix-cache", NULL, "compute every prompt whole", FLAG_BOOL, FIELD(no_prefix_cache),
+     .excludes = NOT_OF_A_SERVER},
 };
 // clang-format on
 
@@ -107,6 +126,14 @@ struct backend_options options_backend(const struct options *o)
     };
 }
 
+/* As the engine's options have it: 0 leaves it to the profile. */
+static int32_t decode_gap(const struct options *o)
+{
+    if (o->decode_gap_ms == OPTIONS_OF_PROFILE)
+        return 0;
+    return o->decode_gap_ms > 0 ? (int32_t)o->decode_gap_ms : -1;
+}
+
 enum status options_engine(const struct options *o, struct engine_options *out, struct err *err)
 {
     *out = (struct engine_options){
@@ -120,6 +147,11 @@ enum status options_engine(const struct options *o, struct engine_options *out, 
         .max_batch_seqs = o->max_batch_seqs,
         .max_step_prompts = o->max_step_prompts,
         .max_step_prompt_tokens = o->max_step_prompt_tokens,
+        .profile = o->profile,
+        .policy = o->policy,
+        .max_active = o->max_active,
+        .decode_gap_ms = decode_gap(o),
+        .no_prefix_cache = o->no_prefix_cache,
     };
     return out->kind ? STATUS_OK : err->code;
 }

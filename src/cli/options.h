@@ -13,6 +13,8 @@
 /* What `make model` fetches. */
 #define OPTIONS_DEFAULT_MODEL "models/SmolLM2-135M-Instruct.Q4_1.gguf"
 
+#define OPTIONS_OF_PROFILE UINT32_MAX
+
 /* Starts as options_default; the flags write into it; options_check completes it. */
 struct options {
     const char *model; /* required by options_check */
@@ -25,6 +27,11 @@ struct options {
     uint32_t max_batch_seqs; /* 0: the engine's default */
     uint32_t max_step_prompts;       /* 0: no bound */
     uint32_t max_step_prompt_tokens; /* 0: no bound */
+    const char *profile;             /* NULL: the engine's default */
+    const char *policy;
+    uint32_t max_active;    /* 0: as many as a step holds */
+    uint32_t decode_gap_ms; /* 0: nothing promised; OPTIONS_OF_PROFILE */
+    bool no_prefix_cache;
     uint32_t cpu_mask;
     uint32_t cpu_levels; /* set by options_check: the machine's, masked */
 };

@@ -8,11 +8,12 @@
 #define SCALE_DECODES 16.0
 #define SCALE_READS   (16.0 * 1024)
 
-#define FIRST_VARIANCE 1e4 /* of a weight that nothing is known of: (100 ms)^2 */
-#define DRIFT          1e-4 /* of each weight's square and step: a hundredth, in standard deviation */
+#define FIRST_VARIANCE 1e4  /* of a weight that nothing is known of: (100 ms)^2 */
+#define DRIFT          1e-4 /* of each weight squared, a step: a hundredth in standard deviation */
 #define NOISE          0.1  /* standard deviation of a step's time, relative */
 #define NOISE_MS       0.05 /* and absolute */
 #define SURPRISE       3.0  /* standard deviations beyond which a step is an outlier */
+#define CREDULOUS      30   /* steps at first that are all believed */
 #define ERROR_DECAY    0.05
 
 void cost_init(struct cost *c)
@@ -36,7 +37,7 @@ static double predict_ms(const struct cost *c, const struct cost_step *s)
     double x[COST_WEIGHTS], ms = 0;
     features(s, x);
     for (int i = 0; i < COST_WEIGHTS; i++)
-        ms += fmax(c->w[i], 0) * x[i];
+        ms += c->w[i] * x[i];
     return ms;
 }
 
@@ -66,13 +67,29 @@ static void update(struct cost *c, const double x[COST_WEIGHTS], double ms)
     }
     for (int i = 0; i < COST_WEIGHTS; i++)
         variance += px[i] * x[i];
-    double bound = SURPRISE * sqrt(variance);
-    double surprise = fmax(-bound, fmin(bound, ms - expected));
+    double bound = SURPRISE * sqrt(variance), surprise = ms - expected;
+    if (c->n > CREDULOUS)
+        surprise = fmax(-bound, fmin(bound, surprise));
     for (int i = 0; i < COST_WEIGHTS; i++) {
         c->w[i] += px[i] / variance * surprise;
         for (int j = 0; j < COST_WEIGHTS; j++)
             c->p[i][j] -= px[i] * px[j] / variance;
     }
+}
+
+/* Nothing takes less than no time: what a negative weight is short of goes to those that it is
+ * correlated with, as if it had been observed to be 0. */
+static void keep_positive(struct cost *c)
+{
+    for (int i = 0; i < COST_WEIGHTS; i++) {
+        double excess = c->w[i];
+        if (excess >= 0 || c->p[i][i] <= 0)
+            continue;
+        for (int j = 0; j < COST_WEIGHTS; j++)
+            c->w[j] -= c->p[j][i] / c->p[i][i] * excess;
+    }
+    for (int i = 0; i < COST_WEIGHTS; i++)
+        c->w[i] = fmax(c->w[i], 0);
 }
 
 void cost_observe(struct cost *c, const struct cost_step *s, int64_t us)
@@ -86,6 +103,7 @@ void cost_observe(struct cost *c, const struct cost_step *s, int64_t us)
     features(s, x);
     drift(c);
     update(c, x, ms);
+    keep_positive(c);
 }
 
 void cost_add_chunk(struct cost_step *s, uint32_t n, uint32_t n_past)
@@ -122,4 +140,13 @@ uint32_t cost_fit(const struct cost *c, const struct cost_step *s, uint32_t n_pa
             over = n;
     }
     return fits;
+}
+
+uint32_t cost_saturation(const struct cost *c, double efficiency, uint32_t max)
+{
+    double step = c->w[0], token = c->w[1] / SCALE_TOKENS;
+    if (token <= 0 || efficiency >= 1)
+        return max;
+    double n = efficiency / (1 - efficiency) * step / token;
+    return n < 1 ? 1 : n < max ? (uint32_t)n : max;
 }

@@ -5,8 +5,9 @@
  *
  * The weights drift (other load on the machine, clock speed), so they are followed by a Kalman
  * filter: each weight is a random walk, each step one observation whose noise is a fraction of its
- * size. A step far off the prediction counts as if it were only a little off: one that was
- * interrupted says nothing of the next. Engine thread.
+ * size; no weight is negative. A step
+ * far off the prediction counts as if it were only a little off: one that was interrupted says
+ * nothing of the next. Engine thread.
  */
 #ifndef FIRSTLIGHT_ENGINE_COST_H
 #define FIRSTLIGHT_ENGINE_COST_H
@@ -43,5 +44,9 @@ void cost_add_decode(struct cost_step *s, uint32_t n_past);
  * and still be predicted to end within budget_us. 0 when none fit. */
 uint32_t cost_fit(const struct cost *c, const struct cost_step *s, uint32_t n_past, uint32_t max,
                   int64_t budget_us);
+
+/* Prompt tokens from which on they take at least the share `efficiency` of a step's time; at most
+ * `max`, which is also the answer while nothing is known. */
+uint32_t cost_saturation(const struct cost *c, double efficiency, uint32_t max);
 
 #endif

@@ -152,11 +152,17 @@ void engine_stats(const struct engine *e, struct engine_stats *out)
         .running = LOAD(running),
         .waiting = LOAD(waiting),
         .kv_blocks_free = LOAD(kv_blocks_free),
+        .kv_blocks_cached = LOAD(kv_blocks_cached),
         .kv_blocks_total = e->kv.n_blocks,
         .steps = LOAD(steps) - e->warm_up.steps,
         .prompt_tokens = LOAD(prompt_tokens) - e->warm_up.prompt_tokens,
         .generated_tokens = LOAD(generated_tokens) - e->warm_up.generated_tokens,
         .finished = LOAD(finished) - e->warm_up.finished,
         .cancelled = LOAD(cancelled) - e->warm_up.cancelled,
+        .prefix_queried = LOAD(prefix_queried) - e->warm_up.prefix_queried,
+        .prefix_hit = LOAD(prefix_hit) - e->warm_up.prefix_hit,
+        .preempted = LOAD(preempted) - e->warm_up.preempted,
+        .parked = LOAD(parked) - e->warm_up.parked,
+        .gap_missed = LOAD(gap_missed) - e->warm_up.gap_missed,
     };
 }

@@ -60,7 +60,16 @@ struct engine_options {
     uint32_t max_batch_tokens; /* 0: LIMIT_BATCH_TOKENS */
     uint32_t max_step_prompts; /* prompts that one step computes a part of; 0: no bound */
     uint32_t max_step_prompt_tokens; /* and their tokens in one step; 0: no bound */
+    const char *policy;              /* NULL: the default; see engine_policy_about */
+    const char *profile;             /* NULL: the default; what is 0 above and below is its */
+    uint32_t max_active;             /* admitted at once */
+    int32_t decode_gap_ms;           /* promised between two tokens of a stream; -1: nothing */
+    bool no_prefix_cache;
 };
+
+/* The names that `policy` and `profile` take, and what each is for; false past the end. */
+bool engine_policy_at(size_t i, const char **name, const char **about);
+bool engine_profile_at(size_t i, const char **name, const char **about);
 
 /* What was sized at start, for the log and /metrics. */
 struct engine_info {
@@ -107,9 +116,16 @@ struct sampling {
 };
 extern const struct sampling sampling_default; /* temperature 1, everything else off */
 
+/* Whose prompts may share cached prefixes: those of one salt. All zero: everybody's. */
+struct prefix_salt {
+    uint64_t word[2];
+};
+
 struct request_params {
     int32_t *prompt; /* n_prompt ids, n_prompt >= 1 */
     uint32_t n_prompt;
+    struct prefix_salt salt;
+    int32_t priority;    /* lower goes first, under the policy "priority" (as vLLM has it) */
     uint32_t max_tokens; /* 0: up to the context's end; more than fits is cut to what fits */
     struct sampling sampling;
     char *stop[LIMIT_STOP_STRINGS]; /* UTF-8, never empty */
@@ -162,6 +178,7 @@ void request_all(const struct request *r, struct request_news *out);
 struct timeline *request_timeline(struct request *r);
 void *request_user(const struct request *r);
 uint32_t request_prompt_tokens(const struct request *r);
+uint32_t request_cached_tokens(const struct request *r); /* of the prompt; once it has news */
 
 /* Gives the slot back; only after the finished event was read. */
 void engine_release(struct engine *e, struct request *r);
@@ -170,13 +187,19 @@ void engine_release(struct engine *e, struct request *r);
 struct engine_stats {
     uint32_t running;
     uint32_t waiting;
-    uint32_t kv_blocks_free;
+    uint32_t kv_blocks_free;   /* nobody uses them */
+    uint32_t kv_blocks_cached; /* of these, kept for prompts to come */
     uint32_t kv_blocks_total;
     uint64_t steps;
     uint64_t prompt_tokens;
     uint64_t generated_tokens;
     uint64_t finished;
     uint64_t cancelled;
+    uint64_t prefix_queried; /* prompt tokens looked up at admission, and found */
+    uint64_t prefix_hit;
+    uint64_t preempted;
+    uint64_t parked;     /* times that a step stood aside for another */
+    uint64_t gap_missed; /* steps whose decodes alone take longer than promised */
 };
 void engine_stats(const struct engine *e, struct engine_stats *out);
 

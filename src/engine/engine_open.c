@@ -3,9 +3,15 @@
 
 #include "base/cpu.h"
 #include "base/mem.h"
+#include "engine/profile.h"
 #include "engine/sizing.h"
 
 #include <string.h>
+
+static uint32_t smaller(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
 
 static uint32_t or_default(uint32_t value, uint32_t otherwise)
 {
@@ -13,17 +19,22 @@ static uint32_t or_default(uint32_t value, uint32_t otherwise)
 }
 
 /* Sequences, rows, slots: the limits of a step and of the engine. */
-static void set_limits(struct engine *e, const struct engine_options *o)
+static enum status set_limits(struct engine *e, const struct engine_options *o, struct err *err)
 {
+    struct scheduler_limits *l = &e->limits;
+    e->policy = policy_find(o->policy ? o->policy : POLICY_DEFAULT, err);
+    if (!e->policy || !profile_apply(o, l, err))
+        return STATUS_INVALID;
+    e->cache_on = !o->no_prefix_cache && e->mode != ENGINE_SYNC;
     e->n_slots = or_default(o->n_slots, LIMIT_SLOTS);
-    e->max_tokens = or_default(o->max_batch_tokens, LIMIT_BATCH_TOKENS);
-    e->max_prompts = o->max_step_prompts;
-    e->max_prompt_tokens = o->max_step_prompt_tokens;
-    e->max_seqs = e->mode == ENGINE_SYNC ? 1 : or_default(o->max_batch_seqs, LIMIT_BATCH_SEQS);
-    if (e->max_seqs > e->n_slots)
-        e->max_seqs = e->n_slots;
-    if (e->max_seqs > e->max_tokens)
-        e->max_seqs = e->max_tokens;
+    l->max_tokens = or_default(o->max_batch_tokens, LIMIT_BATCH_TOKENS);
+    l->max_seqs = e->mode == ENGINE_SYNC ? 1 : or_default(o->max_batch_seqs, LIMIT_BATCH_SEQS);
+    l->max_seqs = smaller(l->max_seqs, smaller(e->n_slots, l->max_tokens));
+    l->max_prefill_seqs = or_default(o->max_step_prompts, l->max_seqs);
+    l->max_prefill_tokens = or_default(o->max_step_prompt_tokens, l->max_tokens);
+    if (e->mode == ENGINE_SYNC || l->max_active == 0)
+        l->max_active = l->max_seqs;
+    return STATUS_OK;
 }
 
 static enum status open_backend(struct engine *e, const struct engine_parts *parts,
@@ -35,7 +46,7 @@ static enum status open_backend(struct engine *e, const struct engine_parts *par
                       &(struct sizing_wish){
                           .n_ctx = o->n_ctx,
                           .n_ctx_train = parts->model->config.n_ctx_train,
-                          .n_seqs = e->max_seqs,
+                          .n_seqs = e->limits.max_seqs,
                           .kv_memory = o->kv_memory,
                           .block_bytes = model_kv_block_bytes(&parts->model->config, o->kv_type),
                           .available = mem_available(),
@@ -49,9 +60,9 @@ static enum status open_backend(struct engine *e, const struct engine_parts *par
         .cpu_levels = o->cpu_levels,
         .activations = o->activations,
         .kv_type = o->kv_type,
-        .max_rows = e->max_tokens,
-        .max_outputs = e->max_seqs,
-        .max_seqs = e->max_seqs,
+        .max_rows = e->limits.max_tokens,
+        .max_outputs = e->limits.max_seqs,
+        .max_seqs = e->limits.max_seqs,
         .n_ctx = e->n_ctx,
     };
     status = parts->ops->open(&e->backend, parts->model, &options, err);
@@ -59,18 +70,34 @@ static enum status open_backend(struct engine *e, const struct engine_parts *par
         status = parts->ops->kv_create(e->backend, sizing.n_blocks, err);
     if (status == STATUS_OK)
         status = kv_init(&e->kv, sizing.n_blocks, e->n_slots, e->n_ctx, err);
+    if (status == STATUS_OK)
+        status = prefix_init(&e->prefix, &e->kv, err);
     return status;
+}
+
+static bool open_step(const struct engine *e, struct engine_step *step)
+{
+    step->plan.items = mem_array(e->limits.max_seqs, sizeof *step->plan.items);
+    step->plan.candidates = mem_array(e->n_slots, sizeof *step->plan.candidates);
+    step->batch = mem_array(e->limits.max_seqs, sizeof *step->batch);
+    return step->plan.items && step->plan.candidates && step->batch;
+}
+
+static void close_step(struct engine_step *step)
+{
+    mem_free(step->plan.items);
+    mem_free(step->plan.candidates);
+    mem_free(step->batch);
 }
 
 static enum status open_slots(struct engine *e, struct err *err)
 {
     e->slots = mem_aligned(e->n_slots * sizeof *e->slots);
     e->live = mem_array(e->n_slots, sizeof *e->live);
-    e->plan.items = mem_array(e->max_seqs, sizeof *e->plan.items);
-    e->batch = mem_array(e->max_seqs, sizeof *e->batch);
+    bool steps = open_step(e, &e->step) && open_step(e, &e->short_step);
     bool rings = ring_init(&e->messages, 4 * (size_t)e->n_slots + 1) &&
                  ring_init(&e->events, 2 * (size_t)e->n_slots);
-    if (!e->slots || !e->live || !e->plan.items || !e->batch || !rings)
+    if (!e->slots || !e->live || !steps || !rings)
         return err_set(err, STATUS_NO_MEMORY, "no memory for %u request slots", e->n_slots);
     for (uint32_t i = 0; i < e->n_slots; i++) {
         e->slots[i].slot = i;
@@ -81,7 +108,7 @@ static enum status open_slots(struct engine *e, struct err *err)
 
 static enum status start_thread(struct engine *e, struct err *err)
 {
-    atomic_store_explicit(&e->counters.kv_blocks_free, e->kv.n_free, memory_order_relaxed);
+    engine_store_levels(e);
     int failed = pthread_create(&e->thread, NULL, engine_thread, e);
     if (failed)
         return err_set(err, STATUS_NO_MEMORY, "engine thread: %s", strerror(failed));
@@ -101,15 +128,17 @@ enum status engine_open_parts(struct engine **out, const struct engine_parts *pa
     e->mode = parts->mode;
     e->n_vocab = parts->model->config.n_vocab;
     kernels_fill(&e->kernels, options->cpu_levels);
-    set_limits(e, options);
-    enum status status = wake_init(&e->to_engine, err);
+    cost_init(&e->cost);
+    enum status status = set_limits(e, options, err);
+    if (status == STATUS_OK)
+        status = wake_init(&e->to_engine, err);
     if (status == STATUS_OK)
         status = wake_init(&e->to_owner, err);
     if (status == STATUS_OK)
         status = open_backend(e, parts, options, err);
     if (status == STATUS_OK)
         status = open_slots(e, err);
-    if (status == STATUS_OK)
+    if (status == STATUS_OK && !parts->by_hand)
         status = start_thread(e, err);
     if (status != STATUS_OK) {
         engine_close(e);
@@ -156,6 +185,7 @@ void engine_close(struct engine *e)
     if (e->backend)
         e->backend->ops->close(e->backend);
     sampler_fini(&e->sampler);
+    prefix_fini(&e->prefix);
     kv_fini(&e->kv);
     ring_fini(&e->messages);
     ring_fini(&e->events);
@@ -163,8 +193,8 @@ void engine_close(struct engine *e)
     wake_fini(&e->to_owner);
     mem_free(e->slots);
     mem_free(e->live);
-    mem_free(e->plan.items);
-    mem_free(e->batch);
+    close_step(&e->step);
+    close_step(&e->short_step);
     mem_free(e);
 }
 

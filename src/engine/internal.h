@@ -13,8 +13,11 @@
 
 #include "base/ring.h"
 #include "base/wake.h"
+#include "engine/cost.h"
 #include "engine/engine.h"
 #include "engine/kv.h"
+#include "engine/policy.h"
+#include "engine/prefix.h"
 #include "engine/request.h"
 #include "engine/sampler.h"
 #include "engine/scheduler.h"
@@ -35,8 +38,21 @@ static inline uint64_t event_word(uint32_t slot, bool finished)
 
 /* What engine_stats reads: stored relaxed by the engine thread, loaded by anyone. */
 struct engine_counters {
-    atomic_uint running, waiting, kv_blocks_free;
+    atomic_uint running, waiting, kv_blocks_free, kv_blocks_cached;
     atomic_ullong steps, prompt_tokens, generated_tokens, finished, cancelled;
+    atomic_ullong prefix_queried, prefix_hit, preempted, parked, gap_missed;
+};
+#define ENGINE_COUNT(e, field, n)                                                                  \
+    atomic_fetch_add_explicit(&(e)->counters.field, (n), memory_order_relaxed)
+#define ENGINE_STORE(e, field, n)                                                                  \
+    atomic_store_explicit(&(e)->counters.field, (n), memory_order_relaxed)
+
+/* A step: what was planned, as the backend sees it, and how far it is. */
+struct engine_step {
+    struct plan plan;
+    struct batch_seq *batch; /* (max_seqs) */
+    uint32_t n_layers;       /* done */
+    int64_t spent_us;        /* on it, without what others took while it was parked */
 };
 
 struct engine {
@@ -48,9 +64,9 @@ struct engine {
     uint32_t n_ctx;
     uint32_t n_vocab;
     uint32_t n_slots;
-    uint32_t max_seqs;
-    uint32_t max_tokens;
-    uint32_t max_prompts, max_prompt_tokens; /* see scheduler.h */
+    struct scheduler_limits limits;
+    const struct policy *policy;
+    bool cache_on;
     pthread_t thread;
     bool started;
 
@@ -71,9 +87,11 @@ struct engine {
     /* The engine thread's. */
     uint32_t *live; /* (n_slots) id of the request that this thread has in the slot, 0: none */
     struct kv kv;
+    struct prefix prefix;
+    struct cost cost;
     struct sampler sampler;
-    struct plan plan;
-    struct batch_seq *batch; /* (max_seqs) */
+    struct engine_step step;       /* the long one, which may be parked */
+    struct engine_step short_step; /* the one that it stands aside for */
     bool stopping;
 };
 
@@ -83,10 +101,33 @@ struct engine_parts {
     const struct model *model;
     const struct tokenizer *tokenizer;
     enum engine_mode mode;
+    bool by_hand; /* no thread is started: whoever opened it calls engine_turn */
 };
 enum status engine_open_parts(struct engine **out, const struct engine_parts *parts,
                               const struct engine_options *options, struct err *err);
 
+/* engine_thread.c */
 void *engine_thread(void *engine); /* pthread_create's function */
+/* Takes the messages and runs one step; false when there was nothing to run. */
+bool engine_turn(struct engine *e);
+void engine_drain_messages(struct engine *e);
+void engine_publish(struct engine *e, struct request *r);
+/* The one way out of WAITING, PREFILL and DECODE. After it the slot is the owner's. */
+void engine_end_request(struct engine *e, struct request *r, enum finish_reason reason);
+void engine_store_levels(struct engine *e);
+
+/* engine_queue.c */
+uint32_t engine_cacheable(const struct request *r);
+void engine_arrive(struct engine *e, struct request *r);
+void engine_progressed(struct engine *e,
+                       struct request *r); /* n_past has grown, and is published */
+void engine_leave_line(struct engine *e, struct request *r);
+/* Puts the youngest running request back among the waiting ones; false when none can be. */
+bool engine_preempt(struct engine *e);
+
+/* engine_step.c */
+void engine_run_step(struct engine *e);
+/* What the request's blocks hold is written for good: others may share it. */
+void engine_publish_kv(struct engine *e, struct request *r, bool partial);
 
 #endif

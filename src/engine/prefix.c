@@ -186,10 +186,10 @@ static uint32_t walk(const struct prefix *p, const struct prefix_salt *salt, con
 uint32_t prefix_lookup(const struct prefix *p, const struct prefix_salt *salt,
                        const int32_t *tokens, uint32_t n)
 {
-    uint32_t last, n_copy, limit = n - 1;
-    uint32_t at = KV_BLOCK * walk(p, salt, tokens, limit, KV_NONE, &last);
-    if (at < limit)
-        find_longest(p, last, salt, tokens + at, limit - at, &n_copy);
+    uint32_t last, n_copy;
+    uint32_t at = KV_BLOCK * walk(p, salt, tokens, n, KV_NONE, &last);
+    if (at < n)
+        find_longest(p, last, salt, tokens + at, n - at, &n_copy);
     else
         n_copy = 0;
     return at + n_copy;
@@ -198,13 +198,13 @@ uint32_t prefix_lookup(const struct prefix *p, const struct prefix_salt *salt,
 void prefix_attach(struct prefix *p, uint32_t slot, const struct prefix_salt *salt,
                    const int32_t *tokens, uint32_t n, struct prefix_hit *hit)
 {
-    uint32_t last, limit = n - 1;
+    uint32_t last;
     REQUIRE(p->kv->lens[slot] == 0);
     *hit = (struct prefix_hit){.copy_from = KV_NONE};
-    hit->n_tokens = KV_BLOCK * walk(p, salt, tokens, limit, slot, &last);
-    if (hit->n_tokens < limit)
-        hit->copy_from = find_longest(p, last, salt, tokens + hit->n_tokens, limit - hit->n_tokens,
-                                      &hit->n_copy);
+    hit->n_tokens = KV_BLOCK * walk(p, salt, tokens, n, slot, &last);
+    if (hit->n_tokens < n)
+        hit->copy_from =
+            find_longest(p, last, salt, tokens + hit->n_tokens, n - hit->n_tokens, &hit->n_copy);
     if (hit->copy_from != KV_NONE)
         kv_pin(p->kv, hit->copy_from);
     hit->n_tokens += hit->n_copy;

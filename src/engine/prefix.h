@@ -14,13 +14,9 @@
 #ifndef FIRSTLIGHT_ENGINE_PREFIX_H
 #define FIRSTLIGHT_ENGINE_PREFIX_H
 
+#include "engine/engine.h"
 #include "engine/kv.h"
 #include "kernels/kernels.h"
-
-/* Whose prompts may share: prefixes with different salts never meet. All zero: everybody's. */
-struct prefix_salt {
-    uint64_t word[2];
-};
 
 struct prefix_node {
     uint32_t parent;   /* KV_NONE: it begins a prompt */
@@ -46,8 +42,8 @@ struct prefix {
 enum status prefix_init(struct prefix *p, struct kv *kv, struct err *err);
 void prefix_fini(struct prefix *p);
 
-/* How many of the first tokens are cached now. At most n - 1: the last one is always computed, for
- * its logits. */
+/* How many of the n tokens are cached now. The caller leaves a prompt's last token out: it is
+ * always computed, for its logits. */
 uint32_t prefix_lookup(const struct prefix *p, const struct prefix_salt *salt,
                        const int32_t *tokens, uint32_t n);
 
@@ -58,7 +54,7 @@ struct prefix_hit {
     uint32_t copy_from; /* KV_NONE: none */
     uint32_t n_copy;
 };
-/* Gives a slot without blocks the cached ones of its prompt. */
+/* Gives a slot without blocks the cached ones of these n tokens. */
 void prefix_attach(struct prefix *p, uint32_t slot, const struct prefix_salt *salt,
                    const int32_t *tokens, uint32_t n, struct prefix_hit *hit);
 void prefix_copied(struct prefix *p, const struct prefix_hit *hit);

@@ -12,8 +12,8 @@ static const unsigned edges[REQUEST_STATES] = {
     [REQUEST_FREE] = BIT(REQUEST_QUEUED),
     [REQUEST_QUEUED] = BIT(REQUEST_WAITING),
     [REQUEST_WAITING] = BIT(REQUEST_PREFILL) | BIT(REQUEST_ENDED),
-    [REQUEST_PREFILL] = BIT(REQUEST_DECODE) | BIT(REQUEST_ENDED),
-    [REQUEST_DECODE] = BIT(REQUEST_ENDED),
+    [REQUEST_PREFILL] = BIT(REQUEST_DECODE) | BIT(REQUEST_WAITING) | BIT(REQUEST_ENDED),
+    [REQUEST_DECODE] = BIT(REQUEST_DECODE) | BIT(REQUEST_WAITING) | BIT(REQUEST_ENDED),
     [REQUEST_ENDED] = BIT(REQUEST_FREE),
 };
 
@@ -95,7 +95,10 @@ static void choose_seed(struct sampling *s)
 
 static void reset(struct request *r)
 {
-    r->n_past = r->n_tokens = r->read_tokens = 0;
+    r->n_past = r->n_goal = r->n_cached = r->n_blocks = 0;
+    r->n_published = r->n_hit = r->follow_at = 0;
+    r->leader = r->heir = NULL;
+    r->n_tokens = r->read_tokens = 0;
     r->text_len = r->read_text = 0;
     r->detok = (struct detok){0};
     r->in_step = r->cancelled = r->cancel_sent = r->finished = false;
@@ -214,6 +217,11 @@ struct timeline *request_timeline(struct request *r)
 void *request_user(const struct request *r)
 {
     return r->params.user;
+}
+
+uint32_t request_cached_tokens(const struct request *r)
+{
+    return r->n_hit;
 }
 
 uint32_t request_prompt_tokens(const struct request *r)

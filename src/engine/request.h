@@ -1,8 +1,9 @@
 /* A request inside the engine: a slot, its state and its output.
  *
- *     FREE ─submit─► QUEUED ─drain─► WAITING ─admit─► PREFILL ─last chunk─► DECODE
- *       ▲                              │                 │                     │
- *       └──────────release──────── ENDED ◄───────────────┴─────────────────────┘
+ *     FREE ─submit─► QUEUED ─drain─► WAITING ─admit─► PREFILL ─last chunk─► DECODE ─┐ in turns
+ *       ▲                              │ ▲               │ │                     │  ▲───┘
+ *       │                              │ └───preempt─────┴─│─────────────────────┤
+ *       └──────────release──────── ENDED ◄─────────────────┴─────────────────────┘
  *
  * One state is one list (QUEUED's is the message ring, ENDED's the event ring and then the owner's
  * hands), and request_move is the only thing that changes it. The owner's thread has FREE and
@@ -52,8 +53,24 @@ struct request {
     size_t text_cap;
     struct stop *stop; /* NULL without stop strings */
 
+    /* The engine thread's, read by the scheduler. */
+    int64_t arrived_us;
+    int64_t served_us;      /* arrival, then the end of its last chunk or decode */
+    int32_t priority;       /* its own, or the best of those who wait for it */
+    uint32_t n_past;        /* positions in the KV cache */
+    uint32_t n_goal;        /* positions to compute before the next token: the prompt, and after a
+                               preemption the tokens generated so far */
+    uint32_t n_cached;      /* while WAITING: of them in the prefix cache, when last looked */
+    uint32_t n_blocks;      /* KV blocks it holds */
+    struct request *leader; /* computes the prefix that this one waits for; NULL: nobody */
+    struct request *heir;   /* of those who wait for this one, who is soonest done; NULL: nobody */
+    uint32_t follow_at;     /* positions that the first of them waits for; 0: nobody waits */
+
     /* The engine thread's. */
-    uint32_t n_past; /* positions in the KV cache */
+    uint64_t first_hash;    /* of the prompt's first block; 0: it is shorter than one */
+    uint32_t leader_tokens; /* positions of the leader that this one waits for */
+    uint32_t n_published;   /* blocks that are in the prefix cache */
+    uint32_t n_hit;         /* prompt tokens that were in it at admission */
     uint32_t n_tokens;
     size_t text_len;
     int32_t *tokens; /* (max_tokens) */
@@ -85,6 +102,12 @@ struct request_list {
 struct request_lists {
     struct request_list of[REQUEST_STATES];
 };
+
+/* Positions that its next chunk finds in the cache, as far as is known. */
+static inline uint32_t request_past(const struct request *r)
+{
+    return r->state == REQUEST_WAITING ? r->n_cached : r->n_past;
+}
 
 /* Moves r to the end of the state's list; REQUIREs that the edge is in the picture above. */
 void request_move(struct request_lists *lists, struct request *r, enum request_state to);

@@ -2,81 +2,421 @@
 
 #include "engine/kv.h"
 
-uint32_t scheduler_blocks(const struct request *r)
-{
-    return kv_blocks_for(r->params.n_prompt + r->max_tokens - 1); /* the last token is not run */
-}
+#include <string.h>
+
+/* A plan in the making. */
+struct build {
+    const struct scheduler_view *v;
+    struct plan *plan;
+    int64_t budget_us;  /* of the whole step; INT64_MAX: none */
+    uint32_t n_prefill; /* prompts so far */
+    uint32_t prefill_tokens;
+    uint32_t blocks;       /* left for this step */
+    uint32_t admit_blocks; /* left for those who come, when the started prompts have all theirs */
+    uint32_t active;       /* admitted, with those of this plan */
+    uint32_t saturated;    /* prompt tokens from which on no further prompt joins */
+};
+
+enum added { ADDED, NO_ROOM, NOT_ADMITTED };
 
 static uint32_t smaller(uint32_t a, uint32_t b)
 {
     return a < b ? a : b;
 }
 
-static uint32_t or_no_bound(uint32_t bound)
+uint32_t scheduler_blocks(const struct request *r, uint32_t n_tokens)
 {
-    return bound > 0 ? bound : UINT32_MAX;
+    uint32_t needed = kv_blocks_for(request_past(r) + n_tokens);
+    return needed > r->n_blocks ? needed - r->n_blocks : 0;
 }
 
-/* What is left of a step for chunks of prompts. */
-struct room {
-    uint32_t prompts, rows;
-};
-
-static bool is_full(const struct room *room)
+/* Blocks to run the prompt to its end and generate a token. */
+static uint32_t blocks_to_goal(const struct request *r)
 {
-    return room->prompts == 0 || room->rows == 0;
+    return scheduler_blocks(r, r->n_goal - request_past(r));
 }
 
-static void add(struct plan *plan, struct request *r, uint32_t n_tokens, bool admit)
+/* --- decodes -------------------------------------------------------------------------------- */
+
+static bool may_prefill(const struct request *r)
 {
-    plan->items[plan->n_items++] = (struct plan_item){r, n_tokens, admit};
-    plan->n_tokens += n_tokens;
+    return !r->in_step && !r->leader;
 }
 
-static void add_decodes(const struct scheduler_view *v, struct plan *plan)
+static bool any_prefill(const struct scheduler_view *v)
 {
-    for (struct request *r = v->decode->first; r; r = r->next)
-        add(plan, r, 1, false);
+    for (const struct request *r = v->prefill->first; r; r = r->next)
+        if (may_prefill(r))
+            return true;
+    return v->waiting->n > 0;
 }
 
-/* The next chunk of r, as large as the rows that are left. */
-static void add_chunk(struct room *room, struct plan *plan, struct request *r, bool admit)
+/* Decodes that a step holds: a place is left for a prompt when there is one. */
+static uint32_t decode_seats(const struct scheduler_view *v)
 {
-    uint32_t n = smaller(r->params.n_prompt - r->n_past, room->rows);
-    room->prompts--;
-    room->rows -= n;
-    add(plan, r, n, admit);
+    uint32_t seats = v->limits->max_seqs;
+    return seats > 1 && any_prefill(v) ? seats - 1 : seats;
 }
 
-static void add_started(const struct scheduler_view *v, struct room *room, struct plan *plan)
+static void add(struct build *b, struct request *r, uint32_t n_tokens, bool admit)
 {
-    for (struct request *r = v->prefill->first; r && !is_full(room); r = r->next)
-        add_chunk(room, plan, r, false);
+    b->plan->items[b->plan->n_items++] = (struct plan_item){r, n_tokens, admit};
+    b->plan->n_tokens += n_tokens;
 }
 
-static void admit(const struct scheduler_view *v, struct room *room, struct plan *plan)
+/* When they do not all fit they take turns: who was served is at the end of the list. */
+static void add_decodes(struct build *b)
 {
-    uint32_t running = v->decode->n + v->prefill->n;
-    uint32_t free_blocks = v->free_blocks;
-    for (struct request *r = v->waiting->first; r; r = r->next) {
-        uint32_t blocks = scheduler_blocks(r);
-        if (running == v->max_seqs || is_full(room) || blocks > free_blocks)
+    uint32_t seats = decode_seats(b->v);
+    for (struct request *r = b->v->decode->first; r && b->plan->n_items < seats; r = r->next) {
+        uint32_t blocks = scheduler_blocks(r, 1);
+        if (r->in_step || blocks > b->blocks)
+            continue;
+        b->blocks -= blocks;
+        cost_add_decode(&b->plan->cost, r->n_past);
+        add(b, r, 1, false);
+    }
+    b->plan->n_decodes = b->plan->n_items;
+}
+
+/* --- the budget ----------------------------------------------------------------------------- */
+
+/* What the step may take by the promise. Decodes that take longer alone have broken it already:
+ * then prefill gets half of their time, so that newcomers are not starved in vain. */
+static int64_t promised_us(struct build *b)
+{
+    const struct scheduler_view *v = b->v;
+    uint32_t seats = decode_seats(v), n = v->decode->n;
+    int64_t gap_us = v->limits->decode_gap_us;
+    if (gap_us == 0 || n == 0)
+        return INT64_MAX;
+    if (n > seats)
+        gap_us /= (n + seats - 1) / seats;
+    int64_t decodes_us = cost_predict_us(v->cost, &b->plan->cost);
+    b->plan->gap_missed = decodes_us > gap_us;
+    return b->plan->gap_missed ? decodes_us + decodes_us / 2 : gap_us;
+}
+
+static void set_budget(struct build *b)
+{
+    const struct scheduler_view *v = b->v;
+    b->plan->gap_missed = false;
+    b->budget_us = promised_us(b);
+    if (v->short_us > 0 && v->short_us < b->budget_us)
+        b->budget_us = v->short_us;
+    b->saturated = cost_saturation(v->cost, v->limits->efficiency, v->limits->max_prefill_tokens);
+}
+
+static uint32_t token_room(const struct build *b)
+{
+    const struct scheduler_limits *l = b->v->limits;
+    return smaller(l->max_tokens - b->plan->n_tokens, l->max_prefill_tokens - b->prefill_tokens);
+}
+
+/* --- candidates ----------------------------------------------------------------------------- */
+
+/* Who computes what others wait for is as urgent as the most urgent of them. */
+static double rank(const struct scheduler_view *v, const struct request *r)
+{
+    double own = v->policy->rank(v->cost, r, v->now_us);
+    if (!r->heir)
+        return own;
+    double inherited = v->policy->rank(v->cost, r->heir, v->now_us);
+    return inherited < own ? inherited : own;
+}
+
+static void collect(struct build *b, const struct request_list *list)
+{
+    const struct scheduler_view *v = b->v;
+    for (struct request *r = list->first; r; r = r->next)
+        if (may_prefill(r))
+            b->plan->candidates[b->plan->n_candidates++] = (struct plan_candidate){rank(v, r), r};
+}
+
+static bool before(const struct plan_candidate *a, const struct plan_candidate *b)
+{
+    return a->rank != b->rank ? a->rank < b->rank : a->request->arrived_us < b->request->arrived_us;
+}
+
+static void sift_down(struct plan_candidate *heap, uint32_t n, uint32_t i)
+{
+    for (uint32_t child; (child = 2 * i + 1) < n; i = child) {
+        if (child + 1 < n && before(&heap[child + 1], &heap[child]))
+            child++;
+        if (!before(&heap[child], &heap[i]))
             return;
-        free_blocks -= blocks;
-        running++;
-        add_chunk(room, plan, r, true);
+        struct plan_candidate c = heap[i];
+        heap[i] = heap[child];
+        heap[child] = c;
     }
 }
 
+/* A heap, since a step takes only the first few of perhaps a thousand. */
+static void make_heap(struct plan *p)
+{
+    for (uint32_t i = p->n_candidates / 2; i-- > 0;)
+        sift_down(p->candidates, p->n_candidates, i);
+}
+
+static struct request *pop(struct plan *p)
+{
+    if (p->n_candidates == 0)
+        return NULL;
+    struct request *r = p->candidates[0].request;
+    p->candidates[0] = p->candidates[--p->n_candidates];
+    sift_down(p->candidates, p->n_candidates, 0);
+    return r;
+}
+
+/* --- prompts -------------------------------------------------------------------------------- */
+
+/* Tokens of the next chunk at most: it ends at the prompt's end, also when tokens generated before
+ * a preemption come after it. */
+static uint32_t chunk_limit(const struct request *r)
+{
+    uint32_t from = request_past(r);
+    uint32_t end = from < r->params.n_prompt ? r->params.n_prompt : r->n_goal;
+    if (r->follow_at > from)
+        end = smaller(end, r->follow_at);
+    return end - from;
+}
+
+static bool has_seat(const struct build *b)
+{
+    const struct scheduler_limits *l = b->v->limits;
+    return b->plan->n_items < l->max_seqs && b->n_prefill < l->max_prefill_seqs;
+}
+
+/* Nobody is admitted whose prompt does not find its blocks: preempting is for what grows later. */
+static bool may_admit(const struct build *b, const struct request *r)
+{
+    return b->active < b->v->limits->max_active && blocks_to_goal(r) <= b->admit_blocks &&
+           blocks_to_goal(r) <= b->blocks;
+}
+
+/* How many tokens of r this step takes; 0: none. The step's first prompt has SCHEDULER_MIN_CHUNK
+ * whatever the budget says, except in a short step. */
+static uint32_t chunk(const struct build *b, const struct request *r)
+{
+    uint32_t limit = smaller(chunk_limit(r), token_room(b));
+    if (b->n_prefill > 0 && !b->v->policy->stacks) {
+        if (b->prefill_tokens >= b->saturated)
+            return 0;
+        limit = smaller(limit, b->saturated - b->prefill_tokens);
+    }
+    if (limit == 0 || b->budget_us == INT64_MAX)
+        return limit;
+    uint32_t n = cost_fit(b->v->cost, &b->plan->cost, request_past(r), limit, b->budget_us);
+    if (b->v->short_us > 0)
+        return n == r->n_goal - request_past(r) ? n : 0;
+    uint32_t least = smaller(limit, SCHEDULER_MIN_CHUNK);
+    if (n >= least)
+        return n;
+    return b->n_prefill == 0 ? least : 0;
+}
+
+static void take_blocks(struct build *b, const struct request *r, uint32_t n)
+{
+    if (r->state == REQUEST_WAITING) {
+        b->admit_blocks -= blocks_to_goal(r);
+        b->blocks -= blocks_to_goal(r);
+        b->active++;
+    } else {
+        b->blocks -= scheduler_blocks(r, n);
+    }
+}
+
+static enum added add_chunk(struct build *b, struct request *r)
+{
+    bool admit = r->state == REQUEST_WAITING;
+    uint32_t n = has_seat(b) ? chunk(b, r) : 0;
+    if (n == 0)
+        return NO_ROOM;
+    if (admit && !may_admit(b, r))
+        return NOT_ADMITTED;
+    if (!admit && scheduler_blocks(r, n) > b->blocks)
+        return NO_ROOM;
+    take_blocks(b, r, n);
+    b->n_prefill++;
+    b->prefill_tokens += n;
+    cost_add_chunk(&b->plan->cost, n, request_past(r));
+    add(b, r, n, admit);
+    return ADDED;
+}
+
+/* Nobody overtakes one who waits for KV blocks or an active place, but who has started goes on. */
+static void leave_waiting_out(struct plan *p)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < p->n_candidates; i++)
+        if (p->candidates[i].request->state != REQUEST_WAITING)
+            p->candidates[n++] = p->candidates[i];
+    p->n_candidates = n;
+    make_heap(p);
+}
+
+/* POLICY_IN_ORDER: the first that finds no room ends it. In a short step it is passed over: those
+ * behind it are why the long step stands aside. */
+static void fill_in_order(struct build *b)
+{
+    struct request *r;
+    while ((r = pop(b->plan))) {
+        enum added added = add_chunk(b, r);
+        if (added == NOT_ADMITTED)
+            leave_waiting_out(b->plan);
+        if (added == NO_ROOM && b->v->short_us == 0)
+            return;
+    }
+}
+
+static bool fits_whole(const struct build *b, const struct request *r)
+{
+    uint32_t n = r->n_goal - request_past(r);
+    return n <= token_room(b) && n == chunk_limit(r) &&
+           (b->budget_us == INT64_MAX ||
+            cost_fit(b->v->cost, &b->plan->cost, request_past(r), n, b->budget_us) == n);
+}
+
+/* POLICY_WHOLE: all that fit whole; when none does, a chunk of the first. */
+static void fill_whole(struct build *b)
+{
+    struct request *r, *first = NULL;
+    while ((r = pop(b->plan)) && has_seat(b)) {
+        enum added added = fits_whole(b, r) ? add_chunk(b, r) : NO_ROOM;
+        if (added == NOT_ADMITTED)
+            leave_waiting_out(b->plan);
+        else if (added == NO_ROOM && !first)
+            first = r;
+    }
+    if (first && b->n_prefill == 0)
+        add_chunk(b, first);
+}
+
+/* The set of sizes with the largest sum within `room` (subset sums, Bellman 1957): from[s] is the
+ * item that reached sum s first. Returns a bit mask of the items. */
+#define BEST_ROOM 1024
+static uint32_t best_set(const uint32_t *sizes, uint32_t n, uint32_t room)
+{
+    uint8_t from[BEST_ROOM + 1];
+    uint32_t best = 0, set = 0;
+    memset(from, UINT8_MAX, sizeof from);
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t sum = room; sizes[i] <= room && sum >= sizes[i]; sum--) {
+            uint32_t rest = sum - sizes[i];
+            if (from[sum] == UINT8_MAX && (rest == 0 || from[rest] < i))
+                from[sum] = (uint8_t)i;
+        }
+    for (uint32_t sum = room; sum > 0 && best == 0; sum--)
+        if (from[sum] != UINT8_MAX)
+            best = sum;
+    for (; best > 0; best -= sizes[from[best]])
+        set |= 1u << from[best];
+    return set;
+}
+
+/* POLICY_BEST: the best filling set of the window, then chunks of what is left, in order. */
+static void fill_best(struct build *b)
+{
+    struct request *window[POLICY_WINDOW];
+    uint32_t sizes[POLICY_WINDOW], n = 0;
+    uint32_t room = smaller(token_room(b), BEST_ROOM);
+    if (b->budget_us != INT64_MAX)
+        room = cost_fit(b->v->cost, &b->plan->cost, 0, room, b->budget_us);
+    for (struct request *r; n < POLICY_WINDOW && (r = pop(b->plan)); n++) {
+        window[n] = r;
+        sizes[n] = r->n_goal - request_past(r);
+    }
+    uint32_t set = best_set(sizes, n, room);
+    for (uint32_t i = 0; i < n; i++)
+        if (set & 1u << i)
+            add_chunk(b, window[i]);
+    for (uint32_t i = 0; i < n; i++)
+        if (!(set & 1u << i))
+            add_chunk(b, window[i]);
+}
+
+/* Blocks that started prompts do not need to come to their ends. */
+static uint32_t admit_blocks(const struct scheduler_view *v)
+{
+    uint32_t left = v->blocks;
+    for (const struct request *r = v->prefill->first; r; r = r->next)
+        left -= smaller(left, blocks_to_goal(r));
+    return left;
+}
+
+/* --- the plan ------------------------------------------------------------------------------- */
+
 void scheduler_plan(const struct scheduler_view *v, struct plan *plan)
 {
-    REQUIRE(v->max_tokens >= v->max_seqs);
-    plan->n_items = plan->n_tokens = 0;
-    add_decodes(v, plan);
-    struct room room = {
-        .prompts = or_no_bound(v->max_prompts),
-        .rows = smaller(v->max_tokens - plan->n_tokens, or_no_bound(v->max_prompt_tokens)),
-    };
-    add_started(v, &room, plan);
-    admit(v, &room, plan);
+    struct build b = {.v = v, .plan = plan, .blocks = v->blocks};
+    REQUIRE(v->limits->max_tokens >= v->limits->max_seqs);
+    plan->n_items = plan->n_decodes = plan->n_tokens = plan->n_candidates = 0;
+    plan->cost = (struct cost_step){0};
+    plan->planned_us = v->now_us;
+    b.active = v->prefill->n + v->decode->n;
+    b.admit_blocks = admit_blocks(v);
+    add_decodes(&b);
+    set_budget(&b);
+    collect(&b, v->prefill);
+    collect(&b, v->waiting);
+    make_heap(plan);
+    switch (v->policy->fill) {
+    case POLICY_IN_ORDER:
+        fill_in_order(&b);
+        break;
+    case POLICY_WHOLE:
+        fill_whole(&b);
+        break;
+    case POLICY_BEST:
+        fill_best(&b);
+        break;
+    }
+}
+
+/* --- parking -------------------------------------------------------------------------------- */
+
+static bool decode_due(const struct scheduler_view *v, int64_t layer_us)
+{
+    struct cost_step decodes = {0};
+    int64_t oldest = INT64_MAX;
+    if (v->limits->decode_gap_us == 0 || v->decode->n == 0)
+        return false;
+    for (const struct request *r = v->decode->first; r; r = r->next) {
+        cost_add_decode(&decodes, r->n_past);
+        if (r->served_us < oldest)
+            oldest = r->served_us;
+    }
+    return v->now_us + layer_us + cost_predict_us(v->cost, &decodes) >
+           oldest + v->limits->decode_gap_us;
+}
+
+static int64_t prefill_us(const struct scheduler_view *v, const struct request *r)
+{
+    struct cost_step work = {0};
+    cost_add_chunk(&work, r->n_goal - request_past(r), request_past(r));
+    return cost_predict_us(v->cost, &work);
+}
+
+/* Only those that came after the plan are looked at: the others were ranked then. */
+static bool shorter_came(const struct scheduler_view *v, const struct plan *running,
+                         int64_t short_us)
+{
+    double best = rank(v, running->items[0].request);
+    for (const struct request *r = v->waiting->last; r && r->arrived_us > running->planned_us;
+         r = r->prev)
+        if (may_prefill(r) && prefill_us(v, r) <= short_us && blocks_to_goal(r) <= v->blocks &&
+            rank(v, r) < best)
+            return true;
+    return false;
+}
+
+bool scheduler_parks(const struct scheduler_view *v, const struct plan *running, int64_t left_us,
+                     int64_t layer_us, int64_t *short_us)
+{
+    *short_us = left_us / 2;
+    if (!v->policy->parks || running->n_decodes > 0 || *short_us <= 0)
+        return false;
+    if (v->prefill->n + v->decode->n >= v->limits->max_active)
+        return decode_due(v, layer_us);
+    return decode_due(v, layer_us) || shorter_came(v, running, *short_us);
 }

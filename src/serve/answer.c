@@ -29,9 +29,11 @@ static void put_choice_end(struct buf *out, const char *finish)
 
 static void put_usage(struct buf *out, const struct answer_end *end)
 {
-    buf_printf(
-        out, ",\"usage\":{\"prompt_tokens\":%u,\"completion_tokens\":%u,\"total_tokens\":%u}",
-        end->prompt_tokens, end->completion_tokens, end->prompt_tokens + end->completion_tokens);
+    buf_printf(out,
+               ",\"usage\":{\"prompt_tokens\":%u,\"completion_tokens\":%u,\"total_tokens\":%u,"
+               "\"prompt_tokens_details\":{\"cached_tokens\":%u}}",
+               end->prompt_tokens, end->completion_tokens,
+               end->prompt_tokens + end->completion_tokens, end->cached_tokens);
 }
 
 static void put_part(struct buf *out, const char *name, int64_t us)

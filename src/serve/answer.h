@@ -27,6 +27,7 @@ struct answer_end {
     const char *finish; /* "stop", "length" */
     uint32_t prompt_tokens;
     uint32_t completion_tokens;
+    uint32_t cached_tokens;          /* of the prompt, from the prefix cache */
     const struct timeline *timeline; /* with first_content stamped */
 };
 

@@ -194,12 +194,14 @@ static struct answer_end release(struct call *c)
     c->finish = all.finish;
     c->completion_tokens = all.n_tokens;
     c->timeline = *request_timeline(c->r);
+    uint32_t cached_tokens = request_cached_tokens(c->r);
     engine_release(c->server->engine, c->r);
     c->r = NULL;
     return (struct answer_end){
         .finish = finish_reason_name(c->finish),
         .prompt_tokens = c->prompt_tokens,
         .completion_tokens = c->completion_tokens,
+        .cached_tokens = cached_tokens,
         .timeline = &c->timeline,
     };
 }

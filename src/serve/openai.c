@@ -6,6 +6,7 @@
 #include "text/chat.h"
 
 #include <errno.h>
+#include <openssl/evp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -356,6 +357,34 @@ static enum status read_stream(struct openai_request *q, struct err *err)
                      "stream_options.include_usage: must be true or false");
 }
 
+/* vLLM's names. Prompts share cached prefixes only under the same salt: 128 bits of its SHA-256. */
+static enum status read_salt(struct openai_request *q, struct err *err)
+{
+    unsigned char digest[EVP_MAX_MD_SIZE];
+    const char *salt = NULL;
+    enum status st = json_field_text(q->json, "cache_salt", &salt, err);
+    if (st || !salt)
+        return st;
+    size_t len = json_string_length(json_object_get(q->json, "cache_salt"));
+    if (len == 0 || len > LIMIT_CACHE_SALT_BYTES)
+        return err_param(err, STATUS_INVALID, "cache_salt",
+                         "cache_salt: must have 1 to %d bytes, found %zu", LIMIT_CACHE_SALT_BYTES,
+                         len);
+    if (!EVP_Digest(salt, len, digest, NULL, EVP_sha256(), NULL))
+        return err_set(err, STATUS_NO_MEMORY, "no memory for cache_salt");
+    memcpy(&q->params.salt, digest, sizeof q->params.salt);
+    return STATUS_OK;
+}
+
+static enum status read_priority(struct openai_request *q, struct err *err)
+{
+    int64_t priority = 0;
+    enum status st =
+        json_field_int(q->json, "priority", -LIMIT_PRIORITY, LIMIT_PRIORITY, &priority, err);
+    q->params.priority = (int32_t)priority;
+    return st;
+}
+
 static enum status read_all(struct openai_request *q, struct err *err)
 {
     enum status st;
@@ -363,7 +392,8 @@ static enum status read_all(struct openai_request *q, struct err *err)
         (st = json_field_text(q->json, "model", &q->model, err)) ||
         (st = q->kind == OPENAI_CHAT ? read_messages(q, err) : read_prompt(q, err)) ||
         (st = read_sampling(q, err)) || (st = read_bias(q, err)) || (st = read_stop(q, err)) ||
-        (st = read_max_tokens(q, err)) || (st = read_stream(q, err)) ||
+        (st = read_max_tokens(q, err)) || (st = read_stream(q, err)) || (st = read_salt(q, err)) ||
+        (st = read_priority(q, err)) ||
         (st = json_field_bool(q->json, "ignore_eos", &q->params.ignore_eos, err)))
         return st;
     return STATUS_OK;

@@ -109,10 +109,11 @@ static void health(struct server *s, struct http_exchange *x)
         engine_stats(s->engine, &stats);
     buf_printf(&out,
                "{\"status\":\"%s\",\"running\":%u,\"waiting\":%u,\"kv_blocks_free\":%u,"
-               "\"kv_blocks_total\":%u,\"finished\":%" PRIu64 ",\"cancelled\":%" PRIu64
-               ",\"connections\":%u}",
+               "\"kv_blocks_cached\":%u,\"kv_blocks_total\":%u,\"finished\":%" PRIu64
+               ",\"cancelled\":%" PRIu64 ",\"connections\":%u}",
                state_name(s->state), stats.running, stats.waiting, stats.kv_blocks_free,
-               stats.kv_blocks_total, stats.finished, stats.cancelled, http_connections(s->http));
+               stats.kv_blocks_cached, stats.kv_blocks_total, stats.finished, stats.cancelled,
+               http_connections(s->http));
     reply(x, 200, &out);
 }
 

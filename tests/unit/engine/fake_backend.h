@@ -30,13 +30,17 @@
 #define FAKE_NAN  25
 #define FAKE_ENDS 4
 
+struct fake_step {
+    struct batch batch; /* seqs stay borrowed, the struct itself need not */
+    uint32_t layer;
+    bool dropped[FAKE_SEQS];
+};
+
 struct fake {
     struct backend base;
     int32_t *kv; /* (n_blocks, KV_BLOCK) */
-    const struct batch *batch;
-    struct batch copy;
-    uint32_t layer;
-    bool dropped[FAKE_SEQS];
+    struct fake_step step, parked;
+    bool has_parked;
     float logits[FAKE_SEQS * FAKE_VOCAB];
     /* What the test sees and sets. */
     atomic_bool hold;                             /* stop before the next layer */
@@ -86,10 +90,7 @@ static void fake_step_begin(struct backend *b, const struct batch *batch)
 {
     struct fake *f = (struct fake *)b;
     REQUIRE(batch->n_seqs >= 1 && batch->n_seqs <= b->options.max_seqs);
-    f->copy = *batch; /* seqs stay borrowed, the struct itself need not */
-    f->batch = &f->copy;
-    f->layer = 0;
-    memset(f->dropped, 0, sizeof f->dropped);
+    f->step = (struct fake_step){.batch = *batch};
     uint32_t rows = 0, prefill = 0, decode = 0, prompt_tokens = 0;
     for (uint32_t i = 0; i < batch->n_seqs; i++) {
         REQUIRE(batch->seqs[i].n_tokens >= 1);
@@ -112,28 +113,58 @@ static void fake_step_begin(struct backend *b, const struct batch *batch)
 static bool fake_step_advance(struct backend *b, uint32_t n_layers)
 {
     struct fake *f = (struct fake *)b;
-    while (f->layer > 0 && atomic_load(&f->hold)) {
-        atomic_store(&f->held_at, f->layer);
+    while (f->step.layer > 0 && atomic_load(&f->hold)) {
+        atomic_store(&f->held_at, f->step.layer);
         sched_yield();
     }
     atomic_store(&f->held_at, 0);
     for (uint32_t i = atomic_load(&f->slow); i > 0; i--)
         sched_yield();
-    f->layer += n_layers;
-    return f->layer >= FAKE_LAYERS;
+    f->step.layer += n_layers;
+    return f->step.layer >= FAKE_LAYERS;
+}
+
+static bool fake_drop_from(struct fake_step *s, uint32_t request)
+{
+    for (uint32_t i = 0; i < s->batch.n_seqs; i++)
+        if (s->batch.seqs[i].request == request) {
+            REQUIRE(!s->dropped[i]); /* once */
+            return s->dropped[i] = true;
+        }
+    return false;
 }
 
 static void fake_step_drop(struct backend *b, uint32_t request)
 {
     struct fake *f = (struct fake *)b;
-    bool found = false;
-    for (uint32_t i = 0; i < f->batch->n_seqs; i++)
-        if (f->batch->seqs[i].request == request) {
-            REQUIRE(!f->dropped[i]); /* once */
-            f->dropped[i] = found = true;
-        }
+    bool found = fake_drop_from(&f->step, request);
+    if (f->has_parked)
+        found |= fake_drop_from(&f->parked, request);
     REQUIRE(found);
     atomic_fetch_add(&f->drops, 1);
+}
+
+static void fake_exchange(struct fake *f)
+{
+    struct fake_step aside = f->step;
+    f->step = f->parked;
+    f->parked = aside;
+    f->has_parked = !f->has_parked;
+}
+
+static void fake_step_park(struct backend *b)
+{
+    struct fake *f = (struct fake *)b;
+    REQUIRE(!f->has_parked && f->step.layer < FAKE_LAYERS);
+    fake_exchange(f);
+    f->step = (struct fake_step){0};
+}
+
+static void fake_step_resume(struct backend *b)
+{
+    struct fake *f = (struct fake *)b;
+    REQUIRE(f->has_parked);
+    fake_exchange(f);
 }
 
 /* The rule: what comes after these tokens. */
@@ -163,9 +194,9 @@ static void fake_step_finish(struct backend *b, struct step_result *out)
 {
     struct fake *f = (struct fake *)b;
     *out = (struct step_result){.logits = f->logits};
-    for (uint32_t i = 0; i < f->batch->n_seqs; i++) {
-        const struct batch_seq *seq = &f->batch->seqs[i];
-        for (uint32_t k = 0; k < seq->n_tokens && !f->dropped[i]; k++) {
+    for (uint32_t i = 0; i < f->step.batch.n_seqs; i++) {
+        const struct batch_seq *seq = &f->step.batch.seqs[i];
+        for (uint32_t k = 0; k < seq->n_tokens && !f->step.dropped[i]; k++) {
             uint32_t at = seq->n_past + k;
             f->kv[(size_t)seq->blocks[at / KV_BLOCK] * KV_BLOCK + at % KV_BLOCK] = seq->tokens[k];
         }
@@ -190,6 +221,8 @@ static const struct backend_ops fake_ops = {
     .step_begin = fake_step_begin,
     .step_advance = fake_step_advance,
     .step_drop = fake_step_drop,
+    .step_park = fake_step_park,
+    .step_resume = fake_step_resume,
     .step_finish = fake_step_finish,
     .memory = fake_memory,
 };
@@ -260,7 +293,7 @@ static void fake_world_close(struct fake_world *w)
 static struct engine *fake_open_engine(struct fake_world *w, enum engine_mode mode,
                                        const struct engine_options *options)
 {
-    const struct engine_parts parts = {&fake_ops, &w->model, w->tokenizer, mode};
+    const struct engine_parts parts = {&fake_ops, &w->model, w->tokenizer, mode, false};
     struct engine *e;
     struct err err = {0};
     if (engine_open_parts(&e, &parts, options, &err) != STATUS_OK)

@@ -129,7 +129,17 @@ static void many_share_steps_and_none_disturbs_another(void **state)
 {
     (void)state;
     enum { N = 16 };
-    struct engine *e = open_default();
+    const struct engine_options options = {
+        .n_threads = 1,
+        .kv_type = KV_F32,
+        .n_ctx = FAKE_CTX,
+        .kv_memory = 40 * model_kv_block_bytes(&world.model.config, KV_F32),
+        .n_slots = 16,
+        .max_batch_seqs = 8,
+        .max_batch_tokens = 64,
+        .policy = "fifo",
+    };
+    struct engine *e = fake_open_engine(&world, ENGINE_CONTINUOUS, &options);
     struct request *r[N];
     int64_t last = 0;
     atomic_store(&fake_last->hold, true); /* so that they arrive while the first one runs */

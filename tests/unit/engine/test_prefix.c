@@ -55,8 +55,8 @@ static bool start(struct world *w, uint32_t slot, uint32_t *n_hit)
 {
     struct sequence *s = &w->seq[slot];
     struct prefix_hit hit;
-    uint32_t found = prefix_lookup(&w->prefix, &s->salt, s->tokens, s->n_prompt);
-    prefix_attach(&w->prefix, slot, &s->salt, s->tokens, s->n_prompt, &hit);
+    uint32_t found = prefix_lookup(&w->prefix, &s->salt, s->tokens, s->n_prompt - 1);
+    prefix_attach(&w->prefix, slot, &s->salt, s->tokens, s->n_prompt - 1, &hit);
     assert_int_equal(hit.n_tokens, found);
     assert_true(hit.n_tokens < s->n_prompt);
     *n_hit = hit.n_tokens;
@@ -171,13 +171,13 @@ static void nothing_is_found_before_it_is_published(void **state)
     fill(&w->seq[0], 100, 1);
     fill(&w->seq[1], 100, 1);
     assert_true(start(w, 0, &n_hit));
-    assert_int_equal(prefix_lookup(&w->prefix, &w->seq[1].salt, w->seq[1].tokens, 100), 0);
+    assert_int_equal(prefix_lookup(&w->prefix, &w->seq[1].salt, w->seq[1].tokens, 99), 0);
     assert_true(run(w, 0, 70, false));
-    assert_int_equal(prefix_lookup(&w->prefix, &w->seq[1].salt, w->seq[1].tokens, 100), 64);
+    assert_int_equal(prefix_lookup(&w->prefix, &w->seq[1].salt, w->seq[1].tokens, 99), 64);
     assert_true(run(w, 0, 20, true));
-    assert_int_equal(prefix_lookup(&w->prefix, &w->seq[1].salt, w->seq[1].tokens, 100), 90);
+    assert_int_equal(prefix_lookup(&w->prefix, &w->seq[1].salt, w->seq[1].tokens, 99), 90);
     assert_true(run(w, 0, 10, true)); /* the same block is published anew, full */
-    assert_int_equal(prefix_lookup(&w->prefix, &w->seq[1].salt, w->seq[1].tokens, 100), 99);
+    assert_int_equal(prefix_lookup(&w->prefix, &w->seq[1].salt, w->seq[1].tokens, 99), 99);
     check(w);
     close_world(w);
 }
@@ -218,9 +218,9 @@ static void salts_keep_tenants_apart(void **state)
     assert_true(run(w, 1, 100, true));
     check(w);
     end(w, 1);
-    assert_int_equal(prefix_lookup(&w->prefix, &w->seq[1].salt, w->seq[1].tokens, 100), 99);
+    assert_int_equal(prefix_lookup(&w->prefix, &w->seq[1].salt, w->seq[1].tokens, 99), 99);
     w->seq[1].salt.word[0] = 1;
-    assert_int_equal(prefix_lookup(&w->prefix, &w->seq[1].salt, w->seq[1].tokens, 100), 0);
+    assert_int_equal(prefix_lookup(&w->prefix, &w->seq[1].salt, w->seq[1].tokens, 99), 0);
     close_world(w);
 }
 
@@ -238,10 +238,10 @@ static void what_was_unused_for_longest_goes_first(void **state)
     assert_true(start(w, 2, &n_hit));
     check(w);
     fill(&w->seq[3], 96, 1000);
-    assert_int_equal(prefix_lookup(&w->prefix, &w->seq[3].salt, w->seq[3].tokens, 96), 95);
+    assert_int_equal(prefix_lookup(&w->prefix, &w->seq[3].salt, w->seq[3].tokens, 95), 95);
     fill(&w->seq[3], 96, 2000);
     /* from its end */
-    assert_int_equal(prefix_lookup(&w->prefix, &w->seq[3].salt, w->seq[3].tokens, 96), 64);
+    assert_int_equal(prefix_lookup(&w->prefix, &w->seq[3].salt, w->seq[3].tokens, 95), 64);
     assert_false(prefix_make_room(&w->prefix, 13));
     assert_true(prefix_make_room(&w->prefix, w->kv.n_free + w->kv.n_idle));
     assert_int_equal(w->prefix.n_nodes, 0);

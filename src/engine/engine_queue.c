@@ -1,0 +1,185 @@
+/* Requests that wait, and requests that are put back: what the prefix cache has for them, and who
+ * computes what for whom. Engine thread.
+ *
+ * A request whose prompt begins like that of another one which is still to be computed follows it:
+ * it is not scheduled before its leader has come that far, then it finds the blocks in the cache.
+ * The leader inherits the rank of its most urgent follower. When a leader ends early its followers
+ * look again: the first of them leads the others. Leaders follow nobody, so there are no cycles.
+ */
+#include "engine/internal.h"
+
+#include <string.h>
+
+static uint64_t hash_first_block(const struct request *r)
+{
+    uint64_t h = 14695981039346656037u; /* FNV-1a: only narrows down whom to compare with */
+    if (r->params.n_prompt < KV_BLOCK)
+        return 0;
+    for (uint32_t i = 0; i < KV_BLOCK; i++)
+        h = (h ^ (uint32_t)r->params.prompt[i]) * 1099511628211u;
+    return h;
+}
+
+/* Tokens that may come from the cache: all but the last one, whose logits are wanted, and only of
+ * the prompt. */
+uint32_t engine_cacheable(const struct request *r)
+{
+    return r->n_goal > r->params.n_prompt ? r->params.n_prompt : r->params.n_prompt - 1;
+}
+
+static void look_up(struct engine *e, struct request *r)
+{
+    r->n_cached = e->cache_on ? prefix_lookup(&e->prefix, &r->params.salt, r->params.prompt,
+                                              engine_cacheable(r))
+                              : 0;
+}
+
+/* --- followers ------------------------------------------------------------------------------ */
+
+static uint32_t common(const struct request *a, const struct request *b)
+{
+    uint32_t i = 0,
+             n = a->params.n_prompt < b->params.n_prompt ? a->params.n_prompt : b->params.n_prompt;
+    while (i < n && a->params.prompt[i] == b->params.prompt[i])
+        i++;
+    return i;
+}
+
+/* What r would find in the cache once the leader has come to position *at: blocks are published
+ * whole, and the last one when the leader's prompt ends. */
+static uint32_t gain_of(const struct request *leader, const struct request *r, uint32_t *at)
+{
+    uint32_t same = common(leader, r), most = engine_cacheable(r);
+    uint32_t whole = kv_blocks_for(same) * KV_BLOCK;
+    *at = whole < leader->n_goal ? whole : leader->n_goal;
+    return same < most ? same : most;
+}
+
+static bool leads(const struct request *leader, const struct request *r)
+{
+    return leader != r && !leader->leader && leader->first_hash == r->first_hash &&
+           leader->n_past < leader->n_goal &&
+           (leader->state == REQUEST_PREFILL || leader->id < r->id) &&
+           memcmp(&leader->params.salt, &r->params.salt, sizeof r->params.salt) == 0;
+}
+
+/* Worth waiting for: most of what r has to compute. */
+static bool worth(const struct request *r, uint32_t gain)
+{
+    return gain >= r->n_cached + KV_BLOCK && 2 * (gain - r->n_cached) >= r->n_goal - r->n_cached;
+}
+
+static void find_leader(struct engine *e, struct request *r)
+{
+    const struct request_list *lists[] = {&e->lists.of[REQUEST_PREFILL],
+                                          &e->lists.of[REQUEST_WAITING]};
+    uint32_t best = 0, at;
+    for (int i = 0; i < 2; i++)
+        for (struct request *l = lists[i]->first; l; l = l->next) {
+            if (!leads(l, r))
+                continue;
+            uint32_t gain = gain_of(l, r, &at);
+            if (gain > best && worth(r, gain) && at > l->n_past) {
+                best = gain;
+                r->leader = l;
+                r->leader_tokens = at;
+            }
+        }
+}
+
+/* Who of the followers is soonest done, and how far the leader must come for the first of them. */
+static void count_followers(struct engine *e, struct request *leader)
+{
+    leader->heir = NULL;
+    leader->follow_at = 0;
+    for (struct request *r = e->lists.of[REQUEST_WAITING].first; r; r = r->next) {
+        if (r->leader != leader)
+            continue;
+        if (!leader->heir ||
+            r->n_goal - r->n_cached < leader->heir->n_goal - leader->heir->n_cached)
+            leader->heir = r;
+        if (leader->follow_at == 0 || r->leader_tokens < leader->follow_at)
+            leader->follow_at = r->leader_tokens;
+    }
+}
+
+static void wait_in_line(struct engine *e, struct request *r)
+{
+    look_up(e, r);
+    r->leader = NULL;
+    if (e->cache_on && r->first_hash != 0)
+        find_leader(e, r);
+    if (r->leader)
+        count_followers(e, r->leader);
+}
+
+/* Those who waited for the leader's first n positions look again; UINT32_MAX: all of them. */
+static void let_go(struct engine *e, struct request *leader, uint32_t n)
+{
+    if (leader->follow_at == 0 || leader->follow_at > n)
+        return;
+    for (struct request *r = e->lists.of[REQUEST_WAITING].first; r; r = r->next)
+        if (r->leader == leader && r->leader_tokens <= n)
+            wait_in_line(e, r);
+    count_followers(e, leader);
+}
+
+void engine_arrive(struct engine *e, struct request *r)
+{
+    r->arrived_us = r->served_us = r->params.timeline.at_us[TIMELINE_QUEUED];
+    r->priority = r->params.priority;
+    r->n_goal = r->params.n_prompt;
+    r->first_hash = hash_first_block(r);
+    request_move(&e->lists, r, REQUEST_WAITING);
+    wait_in_line(e, r);
+}
+
+void engine_progressed(struct engine *e, struct request *r)
+{
+    let_go(e, r, r->n_past);
+}
+
+/* Before its blocks are released and its state changes: nobody waits for it any more, it waits for
+ * nobody. */
+void engine_leave_line(struct engine *e, struct request *r)
+{
+    struct request *leader = r->leader;
+    r->leader = NULL;
+    if (leader)
+        count_followers(e, leader);
+    if (r->follow_at == 0)
+        return;
+    r->first_hash = 0; /* leads nobody from here on */
+    let_go(e, r, UINT32_MAX);
+}
+
+/* --- putting back --------------------------------------------------------------------------- */
+
+/* The youngest running request that is in no step; NULL when there is at most one running. */
+static struct request *youngest(struct engine *e)
+{
+    static const enum request_state states[] = {REQUEST_PREFILL, REQUEST_DECODE};
+    struct request *found = NULL;
+    if (e->lists.of[REQUEST_PREFILL].n + e->lists.of[REQUEST_DECODE].n < 2)
+        return NULL;
+    for (int i = 0; i < 2; i++)
+        for (struct request *r = e->lists.of[states[i]].first; r; r = r->next)
+            if (!r->in_step && (!found || r->id > found->id))
+                found = r;
+    return found;
+}
+
+bool engine_preempt(struct engine *e)
+{
+    struct request *r = youngest(e);
+    if (!r)
+        return false;
+    engine_publish_kv(e, r, true); /* what it has computed may still be there when it comes back */
+    kv_release(&e->kv, r->slot);
+    r->n_past = r->n_blocks = r->n_published = 0;
+    r->n_goal = r->params.n_prompt + r->n_tokens;
+    request_move(&e->lists, r, REQUEST_WAITING);
+    look_up(e, r);
+    ENGINE_COUNT(e, preempted, 1);
+    return true;
+}

@@ -1,0 +1,309 @@
+/* A step: planned, run layer by layer, and its rows turned into tokens. Engine thread.
+ *
+ *     make room ─► plan ─► admit ─► begin ─► [layer, messages]* ─► finish ─► settle each request
+ *                                              │
+ *                                              └─ when it should stand aside: park it, a short step
+ *                                                 from plan to settle, resume
+ *
+ * Nothing here allocates or frees.
+ */
+#include "engine/internal.h"
+
+#include "base/clock.h"
+
+/* A step of this many rows takes long enough to look around after every layer. */
+#define LOOK_ROWS 16
+
+/* --- planning ------------------------------------------------------------------------------- */
+
+static struct scheduler_view view_of(const struct engine *e, int64_t short_us)
+{
+    return (struct scheduler_view){
+        .limits = &e->limits,
+        .policy = e->policy,
+        .cost = &e->cost,
+        .waiting = &e->lists.of[REQUEST_WAITING],
+        .prefill = &e->lists.of[REQUEST_PREFILL],
+        .decode = &e->lists.of[REQUEST_DECODE],
+        .blocks = e->kv.n_free + e->kv.n_idle,
+        .now_us = clock_now_us(),
+        .short_us = short_us,
+    };
+}
+
+/* Blocks that the decodes need for their next tokens. */
+static uint32_t blocks_for_decodes(const struct engine *e)
+{
+    uint32_t n = 0;
+    for (const struct request *r = e->lists.of[REQUEST_DECODE].first; r; r = r->next)
+        n += scheduler_blocks(r, 1);
+    return n;
+}
+
+/* Who runs is never held up for want of a block while somebody younger has some. */
+static void make_room(struct engine *e)
+{
+    while (blocks_for_decodes(e) > e->kv.n_free + e->kv.n_idle && engine_preempt(e))
+        ;
+}
+
+static void plan_step(struct engine *e)
+{
+    struct scheduler_view view = view_of(e, 0);
+    make_room(e);
+    view.blocks = e->kv.n_free + e->kv.n_idle;
+    scheduler_plan(&view, &e->step.plan);
+    while (e->step.plan.n_items == 0 && engine_preempt(e)) {
+        view.blocks = e->kv.n_free + e->kv.n_idle;
+        scheduler_plan(&view, &e->step.plan);
+    }
+    REQUIRE(e->step.plan.n_items > 0); /* whoever is alone fits */
+    ENGINE_COUNT(e, gap_missed, e->step.plan.gap_missed);
+}
+
+/* --- admission ------------------------------------------------------------------------------ */
+
+static void grow(struct engine *e, struct request *r, uint32_t n_positions)
+{
+    uint32_t n = kv_blocks_for(n_positions);
+    if (n <= r->n_blocks)
+        return;
+    REQUIRE(prefix_make_room(&e->prefix, n - r->n_blocks));
+    REQUIRE(kv_grow(&e->kv, r->slot, n));
+    r->n_blocks = n;
+}
+
+/* The first positions of a block that agrees only so far. The copied block's pin may be what is
+ * missing in a full pool: then it is not copied. */
+static void copy_part(struct engine *e, struct request *r, struct prefix_hit *hit)
+{
+    if (hit->copy_from == KV_NONE)
+        return;
+    if (prefix_make_room(&e->prefix, 1)) {
+        grow(e, r, hit->n_tokens);
+        e->backend->ops->kv_copy(e->backend, kv_table(&e->kv, r->slot)[r->n_blocks - 1],
+                                 hit->copy_from, hit->n_copy);
+    } else {
+        hit->n_tokens -= hit->n_copy;
+    }
+    prefix_copied(&e->prefix, hit);
+}
+
+static void attach(struct engine *e, struct request *r)
+{
+    struct prefix_hit hit;
+    prefix_attach(&e->prefix, r->slot, &r->params.salt, r->params.prompt, engine_cacheable(r),
+                  &hit);
+    r->n_blocks = e->kv.lens[r->slot];
+    r->n_published = r->n_blocks;
+    copy_part(e, r, &hit);
+    r->n_past = hit.n_tokens;
+    ENGINE_COUNT(e, prefix_queried, r->params.n_prompt);
+    ENGINE_COUNT(e, prefix_hit, hit.n_tokens);
+}
+
+static void admit(struct engine *e, struct engine_step *step)
+{
+    for (uint32_t i = 0; i < step->plan.n_items; i++) {
+        struct request *r = step->plan.items[i].request;
+        if (!step->plan.items[i].admit)
+            continue;
+        timeline_stamp(&r->params.timeline, TIMELINE_ADMITTED);
+        if (e->cache_on)
+            attach(e, r);
+        if (r->n_tokens == 0) /* not when it comes back */
+            r->n_hit = r->n_past;
+        request_move(&e->lists, r, REQUEST_PREFILL);
+    }
+    engine_store_levels(e);
+}
+
+/* --- running -------------------------------------------------------------------------------- */
+
+static void fill_batch_row(struct engine *e, struct plan_item *item, struct batch_seq *seq)
+{
+    struct request *r = item->request;
+    uint32_t n_prompt = r->params.n_prompt;
+    bool in_prompt = r->n_past < n_prompt;
+    uint32_t left = (in_prompt ? n_prompt : r->n_goal) - r->n_past;
+    if (item->n_tokens > left)
+        item->n_tokens = left; /* more of it was in the cache than when it was planned */
+    grow(e, r, r->n_past + item->n_tokens);
+    *seq = (struct batch_seq){
+        .request = r->slot,
+        .tokens = in_prompt ? &r->params.prompt[r->n_past] : &r->tokens[r->n_past - n_prompt],
+        .n_tokens = item->n_tokens,
+        .n_past = r->n_past,
+        .blocks = kv_table(&e->kv, r->slot),
+        .output = r->n_past + item->n_tokens == r->n_goal ? OUTPUT_LAST : OUTPUT_NONE,
+    };
+}
+
+static void begin(struct engine *e, struct engine_step *step)
+{
+    step->n_layers = 0;
+    step->spent_us = 0;
+    for (uint32_t i = 0; i < step->plan.n_items; i++) {
+        struct request *r = step->plan.items[i].request;
+        fill_batch_row(e, &step->plan.items[i], &step->batch[i]);
+        r->in_step = true;
+        timeline_stamp(&r->params.timeline, TIMELINE_PREFILL_STARTED);
+    }
+    ENGINE_COUNT(e, steps, 1);
+    const struct batch batch = {.seqs = step->batch, .n_seqs = step->plan.n_items};
+    e->backend->ops->step_begin(e->backend, &batch);
+}
+
+/* The cost of what was run is that of the rows after the last look at the cache. */
+static void learn(struct engine *e, struct engine_step *step)
+{
+    struct cost_step done = {0};
+    for (uint32_t i = 0; i < step->plan.n_items; i++) {
+        const struct batch_seq *seq = &step->batch[i];
+        if (i < step->plan.n_decodes)
+            cost_add_decode(&done, seq->n_past);
+        else
+            cost_add_chunk(&done, seq->n_tokens, seq->n_past);
+    }
+    cost_observe(&e->cost, &done, step->spent_us);
+}
+
+static void settle_all(struct engine *e, struct engine_step *step);
+
+static void run_short_step(struct engine *e, int64_t short_us)
+{
+    struct engine_step *step = &e->short_step;
+    struct scheduler_view view = view_of(e, short_us);
+    scheduler_plan(&view, &step->plan);
+    if (step->plan.n_items == 0)
+        return;
+    int64_t start = clock_now_us();
+    ENGINE_COUNT(e, parked, 1);
+    e->backend->ops->step_park(e->backend);
+    admit(e, step);
+    begin(e, step);
+    while (!e->backend->ops->step_advance(e->backend, 1))
+        engine_drain_messages(e);
+    settle_all(e, step);
+    step->spent_us = clock_now_us() - start;
+    learn(e, step);
+    e->backend->ops->step_resume(e->backend);
+}
+
+/* Between two layers: messages, and whether to stand aside. */
+static void look_around(struct engine *e, struct engine_step *step)
+{
+    uint32_t n_layers = e->backend->model->config.n_layers;
+    engine_drain_messages(e);
+    struct scheduler_view view = view_of(e, 0);
+    int64_t layer_us = step->spent_us / step->n_layers, short_us;
+    int64_t left_us = layer_us * (n_layers - step->n_layers);
+    if (scheduler_parks(&view, &step->plan, left_us, layer_us, &short_us))
+        run_short_step(e, short_us);
+}
+
+static void forward(struct engine *e, struct engine_step *step)
+{
+    uint32_t n_layers = e->backend->model->config.n_layers;
+    uint32_t stride = step->plan.n_tokens >= LOOK_ROWS ? 1 : n_layers;
+    for (;;) {
+        int64_t start = clock_now_us();
+        bool done = e->backend->ops->step_advance(e->backend, stride);
+        step->spent_us += clock_now_us() - start;
+        step->n_layers += stride;
+        if (done)
+            return;
+        look_around(e, step);
+    }
+}
+
+/* --- results -------------------------------------------------------------------------------- */
+
+void engine_publish_kv(struct engine *e, struct request *r, bool partial)
+{
+    const struct prefix_text text = {r->params.prompt, r->params.n_prompt, r->tokens};
+    if (e->cache_on && r->n_past > 0)
+        prefix_publish(&e->prefix, r->slot, &r->n_published, &r->params.salt, &text, r->n_past,
+                       partial);
+}
+
+static void take_token(struct engine *e, struct request *r, int32_t token)
+{
+    if (token < 0) {
+        engine_end_request(e, r, FINISH_ERROR); /* the logits were not finite */
+        return;
+    }
+    timeline_stamp(&r->params.timeline, TIMELINE_FIRST_TOKEN);
+    ENGINE_COUNT(e, generated_tokens, 1);
+    enum finish_reason reason = request_append(r, token, e->tokenizer);
+    r->n_goal = r->params.n_prompt + r->n_tokens;
+    if (reason != FINISH_NONE)
+        engine_end_request(e, r, reason);
+    else
+        engine_publish(e, r);
+}
+
+static void sample(struct engine *e, struct request *r, const float *row)
+{
+    const struct sampler_input input = {
+        .logits = row,
+        .sampling = &r->params.sampling,
+        .counts = &r->counts,
+        .position = r->n_tokens,
+    };
+    request_move(&e->lists, r, REQUEST_DECODE); /* behind those that had their turn before */
+    take_token(e, r, sampler_sample(&e->sampler, &input));
+}
+
+/* The request has had its turn: its KV positions count, and its row, if any, becomes a token. */
+static void settle(struct engine *e, struct request *r, const struct batch_seq *seq,
+                   const float *row)
+{
+    r->in_step = false;
+    if (r->cancelled) { /* its rows were not computed to the end */
+        engine_end_request(e, r, FINISH_CANCELLED);
+        return;
+    }
+    r->n_past += seq->n_tokens;
+    r->served_us = clock_now_us();
+    if (r->state == REQUEST_PREFILL)
+        ENGINE_COUNT(e, prompt_tokens, seq->n_tokens);
+    engine_publish_kv(e, r, row && r->state == REQUEST_PREFILL);
+    engine_progressed(e, r);
+    if (row)
+        sample(e, r, row);
+}
+
+/* From the last row to the first: new requests come last in a plan, and a first token is sampled
+ * and sent before any other. */
+static void settle_all(struct engine *e, struct engine_step *step)
+{
+    struct step_result result;
+    e->backend->ops->step_finish(e->backend, &result);
+    uint32_t row = result.n_rows;
+    for (uint32_t i = step->plan.n_items; i-- > 0;) {
+        const float *logits = NULL;
+        if (step->batch[i].output == OUTPUT_LAST)
+            logits = result.logits + (size_t)--row * e->n_vocab;
+        settle(e, step->plan.items[i].request, &step->batch[i], logits);
+    }
+    REQUIRE(row == 0);
+    engine_store_levels(e);
+}
+
+void engine_run_step(struct engine *e)
+{
+    struct engine_step *step = &e->step;
+    plan_step(e);
+    admit(e, step);
+    begin(e, step);
+    forward(e, step);
+    int64_t start = clock_now_us();
+    settle_all(e, step);
+    step->spent_us += clock_now_us() - start;
+    learn(e, step);
+#ifdef FIRSTLIGHT_DEBUG
+    REQUIRE(kv_check(&e->kv));
+    REQUIRE(prefix_check(&e->prefix));
+#endif
+}

@@ -1,0 +1,71 @@
+#include "engine/policy.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Milliseconds of waiting that make up for one millisecond more of work: a long prompt that was
+ * not served for as long as it takes has caught up with those that come now. Its wait counts from
+ * its last chunk, so under overload it keeps having turns and never has all of them. */
+#define AGEING 1.0
+
+#define PRIORITY_MS 1e9 /* of one step of priority: more than anybody waits */
+
+static double unserved_ms(const struct request *r, int64_t now_us)
+{
+    return (double)(now_us - r->served_us) / 1000;
+}
+
+static double rank_arrival(const struct cost *cost, const struct request *r, int64_t now_us)
+{
+    (void)cost;
+    return -(double)(now_us - r->arrived_us) / 1000;
+}
+
+/* Shortest remaining processing time first (Schrage 1968), counted in uncached work, with ageing.
+ */
+static double rank_srpf(const struct cost *cost, const struct request *r, int64_t now_us)
+{
+    struct cost_step work = {0};
+    uint32_t from = request_past(r);
+    cost_add_chunk(&work, r->n_goal - from, from);
+    return (double)cost_predict_us(cost, &work) / 1000 - AGEING * unserved_ms(r, now_us);
+}
+
+static double rank_priority(const struct cost *cost, const struct request *r, int64_t now_us)
+{
+    return rank_arrival(cost, r, now_us) + PRIORITY_MS * r->priority;
+}
+
+// clang-format off
+static const struct policy policies[] = {
+    {"srpf", "shortest remaining uncached prefill first, with ageing",
+     rank_srpf, POLICY_IN_ORDER, .stacks = false, .parks = true},
+    {"fifo", "in the order of arrival",
+     rank_arrival, POLICY_IN_ORDER, .stacks = true, .parks = false},
+    {"pack", "in the order of arrival, filling a step with whatever fits whole",
+     rank_arrival, POLICY_WHOLE, .stacks = true, .parks = false},
+    {"lookahead", "the set of the oldest waiting ones that fills a step best",
+     rank_arrival, POLICY_BEST, .stacks = true, .parks = false},
+    {"priority", "by the requests' priority, then by arrival",
+     rank_priority, POLICY_IN_ORDER, .stacks = false, .parks = true},
+};
+// clang-format on
+#define POLICIES (sizeof policies / sizeof policies[0])
+
+const struct policy *policy_at(size_t i)
+{
+    return i < POLICIES ? &policies[i] : NULL;
+}
+
+const struct policy *policy_find(const char *name, struct err *err)
+{
+    char known[256] = "";
+    for (size_t i = 0; i < POLICIES; i++) {
+        if (strcmp(policies[i].name, name) == 0)
+            return &policies[i];
+        size_t len = strlen(known);
+        snprintf(known + len, sizeof known - len, "%s%s", i > 0 ? ", " : "", policies[i].name);
+    }
+    err_param(err, STATUS_INVALID, "policy", "unknown policy %.64s; there are %s", name, known);
+    return NULL;
+}
