@@ -8,6 +8,8 @@
  */
 #include "engine/internal.h"
 
+#include "base/clock.h"
+
 #include <string.h>
 
 static uint64_t hash_first_block(const struct request *r)
@@ -64,43 +66,57 @@ static bool leads(const struct request *leader, const struct request *r)
 }
 
 /* Worth waiting for: most of what r has to compute. */
-static bool worth(const struct request *r, uint32_t gain)
+static uint32_t least_gain(const struct request *r)
 {
-    return gain >= r->n_cached + KV_BLOCK && 2 * (gain - r->n_cached) >= r->n_goal - r->n_cached;
+    uint32_t half = (r->n_goal - r->n_cached + 1) / 2;
+    return r->n_cached + (half > KV_BLOCK ? half : KV_BLOCK);
+}
+
+/* A first look at two tokens: a thousand that share a cached beginning are soon told apart. */
+static bool may_gain(const struct request *leader, const struct request *r, uint32_t least)
+{
+    const int32_t *a = leader->params.prompt, *b = r->params.prompt;
+    return least < r->params.n_prompt && least <= leader->params.n_prompt &&
+           a[r->n_cached] == b[r->n_cached] && a[least - 1] == b[least - 1];
 }
 
 static void find_leader(struct engine *e, struct request *r)
 {
     const struct request_list *lists[] = {&e->lists.of[REQUEST_PREFILL],
                                           &e->lists.of[REQUEST_WAITING]};
-    uint32_t best = 0, at;
+    uint32_t least = least_gain(r), at;
     for (int i = 0; i < 2; i++)
         for (struct request *l = lists[i]->first; l; l = l->next) {
-            if (!leads(l, r))
+            if (!leads(l, r) || !may_gain(l, r, least))
                 continue;
             uint32_t gain = gain_of(l, r, &at);
-            if (gain > best && worth(r, gain) && at > l->n_past) {
-                best = gain;
+            if (gain >= least && at > l->n_past) {
+                least = gain + 1; /* the next one must be better */
                 r->leader = l;
                 r->leader_tokens = at;
             }
         }
 }
 
-/* Who of the followers is soonest done, and how far the leader must come for the first of them. */
+/* The most urgent follower lends the leader its rank; the first to be served decides how far the
+ * leader must come. */
+static void count_follower(struct engine *e, struct request *leader, struct request *r)
+{
+    double (*rank)(const struct cost *, const struct request *, int64_t) = e->policy->rank;
+    int64_t now_us = clock_now_us();
+    if (!leader->heir || rank(&e->cost, r, now_us) < rank(&e->cost, leader->heir, now_us))
+        leader->heir = r;
+    if (leader->follow_at == 0 || r->leader_tokens < leader->follow_at)
+        leader->follow_at = r->leader_tokens;
+}
+
 static void count_followers(struct engine *e, struct request *leader)
 {
     leader->heir = NULL;
     leader->follow_at = 0;
-    for (struct request *r = e->lists.of[REQUEST_WAITING].first; r; r = r->next) {
-        if (r->leader != leader)
-            continue;
-        if (!leader->heir ||
-            r->n_goal - r->n_cached < leader->heir->n_goal - leader->heir->n_cached)
-            leader->heir = r;
-        if (leader->follow_at == 0 || r->leader_tokens < leader->follow_at)
-            leader->follow_at = r->leader_tokens;
-    }
+    for (struct request *r = e->lists.of[REQUEST_WAITING].first; r; r = r->next)
+        if (r->leader == leader)
+            count_follower(e, leader, r);
 }
 
 static void wait_in_line(struct engine *e, struct request *r)
@@ -110,7 +126,7 @@ static void wait_in_line(struct engine *e, struct request *r)
     if (e->cache_on && r->first_hash != 0)
         find_leader(e, r);
     if (r->leader)
-        count_followers(e, r->leader);
+        count_follower(e, r->leader, r);
 }
 
 /* Those who waited for the leader's first n positions look again; UINT32_MAX: all of them. */

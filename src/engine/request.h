@@ -56,15 +56,15 @@ struct request {
     /* The engine thread's, read by the scheduler. */
     int64_t arrived_us;
     int64_t served_us;      /* arrival, then the end of its last chunk or decode */
-    int32_t priority;       /* its own, or the best of those who wait for it */
+    int32_t priority;       /* of the policy of that name: lower goes first */
     uint32_t n_past;        /* positions in the KV cache */
     uint32_t n_goal;        /* positions to compute before the next token: the prompt, and after a
                                preemption the tokens generated so far */
     uint32_t n_cached;      /* while WAITING: of them in the prefix cache, when last looked */
     uint32_t n_blocks;      /* KV blocks it holds */
     struct request *leader; /* computes the prefix that this one waits for; NULL: nobody */
-    struct request *heir;   /* of those who wait for this one, who is soonest done; NULL: nobody */
-    uint32_t follow_at;     /* positions that the first of them waits for; 0: nobody waits */
+    struct request *heir; /* of those who wait for this one, who is the most urgent; NULL: nobody */
+    uint32_t follow_at;   /* positions that the first of them waits for; 0: nobody waits */
 
     /* The engine thread's. */
     uint64_t first_hash;    /* of the prompt's first block; 0: it is shorter than one */

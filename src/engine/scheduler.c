@@ -277,19 +277,36 @@ static bool fits_whole(const struct build *b, const struct request *r)
             cost_fit(b->v->cost, &b->plan->cost, request_past(r), n, b->budget_us) == n);
 }
 
-/* POLICY_WHOLE: all that fit whole; when none does, a chunk of the first. */
+static void collect_all(struct build *b)
+{
+    b->plan->n_candidates = 0;
+    collect(b, b->v->prefill);
+    collect(b, b->v->waiting);
+    make_heap(b->plan);
+}
+
+/* For policies that pass prompts over: the oldest, when it has waited for long enough. */
+static void fill_overdue(struct build *b)
+{
+    const struct plan_candidate *first = b->plan->candidates;
+    if (b->plan->n_candidates > 0 &&
+        b->v->now_us - first->request->arrived_us > SCHEDULER_PATIENCE_US &&
+        add_chunk(b, pop(b->plan)) == NOT_ADMITTED)
+        leave_waiting_out(b->plan);
+}
+
+/* POLICY_WHOLE: all that fit whole; when none does, in order. */
 static void fill_whole(struct build *b)
 {
-    struct request *r, *first = NULL;
-    while ((r = pop(b->plan)) && has_seat(b)) {
-        enum added added = fits_whole(b, r) ? add_chunk(b, r) : NO_ROOM;
-        if (added == NOT_ADMITTED)
+    struct request *r;
+    fill_overdue(b);
+    while (has_seat(b) && (r = pop(b->plan)))
+        if (fits_whole(b, r) && add_chunk(b, r) == NOT_ADMITTED)
             leave_waiting_out(b->plan);
-        else if (added == NO_ROOM && !first)
-            first = r;
-    }
-    if (first && b->n_prefill == 0)
-        add_chunk(b, first);
+    if (b->n_prefill > 0)
+        return;
+    collect_all(b);
+    fill_in_order(b);
 }
 
 /* The set of sizes with the largest sum within `room` (subset sums, Bellman 1957): from[s] is the
@@ -314,11 +331,23 @@ static uint32_t best_set(const uint32_t *sizes, uint32_t n, uint32_t room)
     return set;
 }
 
+/* The requests of the window that are in the set, or those that are not; who is not admitted keeps
+ * those behind it out too. */
+static bool add_from_window(struct build *b, struct request *const *window, uint32_t n,
+                            uint32_t set, bool admits)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (set & 1u << i && (admits || window[i]->state != REQUEST_WAITING))
+            admits &= add_chunk(b, window[i]) != NOT_ADMITTED;
+    return admits;
+}
+
 /* POLICY_BEST: the best filling set of the window, then chunks of what is left, in order. */
 static void fill_best(struct build *b)
 {
     struct request *window[POLICY_WINDOW];
     uint32_t sizes[POLICY_WINDOW], n = 0;
+    fill_overdue(b);
     uint32_t room = smaller(token_room(b), BEST_ROOM);
     if (b->budget_us != INT64_MAX)
         room = cost_fit(b->v->cost, &b->plan->cost, 0, room, b->budget_us);
@@ -327,12 +356,12 @@ static void fill_best(struct build *b)
         sizes[n] = r->n_goal - request_past(r);
     }
     uint32_t set = best_set(sizes, n, room);
-    for (uint32_t i = 0; i < n; i++)
-        if (set & 1u << i)
-            add_chunk(b, window[i]);
-    for (uint32_t i = 0; i < n; i++)
-        if (!(set & 1u << i))
-            add_chunk(b, window[i]);
+    bool admits = add_from_window(b, window, n, set, true);
+    add_from_window(b, window, n, ~set, admits);
+    if (b->n_prefill > 0)
+        return;
+    collect_all(b);
+    fill_in_order(b);
 }
 
 /* Blocks that started prompts do not need to come to their ends. */
@@ -357,9 +386,7 @@ void scheduler_plan(const struct scheduler_view *v, struct plan *plan)
     b.admit_blocks = admit_blocks(v);
     add_decodes(&b);
     set_budget(&b);
-    collect(&b, v->prefill);
-    collect(&b, v->waiting);
-    make_heap(plan);
+    collect_all(&b);
     switch (v->policy->fill) {
     case POLICY_IN_ORDER:
         fill_in_order(&b);

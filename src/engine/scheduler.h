@@ -28,6 +28,10 @@
 
 #define SCHEDULER_MIN_CHUNK 16
 
+/* Under a policy that passes prompts over for others that fit better: who has waited for so long
+ * goes first. */
+#define SCHEDULER_PATIENCE_US 1000000
+
 struct scheduler_limits {
     uint32_t max_seqs;           /* sequences in a step */
     uint32_t max_prefill_seqs;   /* of them, prompts */

@@ -8,10 +8,12 @@
 #ifndef FIRSTLIGHT_TESTS_UNIT_ENGINE_FAKE_BACKEND_H
 #define FIRSTLIGHT_TESTS_UNIT_ENGINE_FAKE_BACKEND_H
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "engine/internal.h"
 #include "support/cmocka_all.h"
 #include "support/gguf_writer.h"
+#include "support/random.h"
 
 #include <math.h>
 #include <sched.h>
@@ -33,7 +35,18 @@
 struct fake_step {
     struct batch batch; /* seqs stay borrowed, the struct itself need not */
     uint32_t layer;
+    int64_t layer_us; /* with a clock */
     bool dropped[FAKE_SEQS];
+};
+
+/* A virtual clock that layers move on, for engines run by hand, and what steps cost on it. */
+struct fake_clock {
+    int64_t now_us;
+    double step_us, token_us, pair_us, decode_us, read_us; /* as in engine/cost.h */
+    double noise;                                          /* +- this part of a step's time */
+    struct random random;
+    void (*after_layers)(void *arg); /* the owner's thread, as it were; may be NULL */
+    void *arg;
 };
 
 struct fake {
@@ -43,6 +56,7 @@ struct fake {
     bool has_parked;
     float logits[FAKE_SEQS * FAKE_VOCAB];
     /* What the test sees and sets. */
+    struct fake_clock *clock;                     /* NULL: steps take no time */
     atomic_bool hold;                             /* stop before the next layer */
     atomic_uint slow;                             /* times a step advance yields the processor */
     atomic_uint held_at;                          /* layers done when held, else 0 */
@@ -86,16 +100,38 @@ static void fake_kv_copy(struct backend *b, uint32_t to, uint32_t from, uint32_t
            n_positions * sizeof *f->kv);
 }
 
+/* What a step writes is unreadable until it has finished. */
+static void fake_spoil(struct fake *f, const struct batch_seq *seq)
+{
+    for (uint32_t at = seq->n_past; at < seq->n_past + seq->n_tokens; at++)
+        f->kv[(size_t)seq->blocks[at / KV_BLOCK] * KV_BLOCK + at % KV_BLOCK] = -1;
+}
+
+static int64_t fake_layer_us(struct fake_clock *c, const struct batch *batch)
+{
+    double us = c->step_us;
+    for (uint32_t i = 0; i < batch->n_seqs; i++) {
+        double n = batch->seqs[i].n_tokens, past = batch->seqs[i].n_past;
+        us += n == 1 && past > 0 ? c->decode_us + past * c->read_us
+                                 : n * c->token_us + n * (past + n / 2) * c->pair_us;
+    }
+    us *= 1 + c->noise * (2 * random_unit(&c->random) - 1);
+    return (int64_t)(us / FAKE_LAYERS) + 1;
+}
+
 static void fake_step_begin(struct backend *b, const struct batch *batch)
 {
     struct fake *f = (struct fake *)b;
     REQUIRE(batch->n_seqs >= 1 && batch->n_seqs <= b->options.max_seqs);
     f->step = (struct fake_step){.batch = *batch};
+    if (f->clock)
+        f->step.layer_us = fake_layer_us(f->clock, batch);
     uint32_t rows = 0, prefill = 0, decode = 0, prompt_tokens = 0;
     for (uint32_t i = 0; i < batch->n_seqs; i++) {
         REQUIRE(batch->seqs[i].n_tokens >= 1);
         REQUIRE(batch->seqs[i].n_past + batch->seqs[i].n_tokens <= b->options.n_ctx);
         rows += batch->seqs[i].n_tokens;
+        fake_spoil(f, &batch->seqs[i]);
         bool is_decode = batch->seqs[i].n_past > 0 && batch->seqs[i].n_tokens == 1;
         *(is_decode ? &decode : &prefill) += 1;
         prompt_tokens += is_decode ? 0 : batch->seqs[i].n_tokens;
@@ -121,6 +157,11 @@ static bool fake_step_advance(struct backend *b, uint32_t n_layers)
     for (uint32_t i = atomic_load(&f->slow); i > 0; i--)
         sched_yield();
     f->step.layer += n_layers;
+    if (f->clock) {
+        f->clock->now_us += n_layers * f->step.layer_us;
+        if (f->clock->after_layers)
+            f->clock->after_layers(f->clock->arg);
+    }
     return f->step.layer >= FAKE_LAYERS;
 }
 
@@ -302,8 +343,9 @@ static struct engine *fake_open_engine(struct fake_world *w, enum engine_mode mo
 }
 
 /* An engine on the fake backend with so many KV blocks, slots, sequences and rows. */
-static struct engine *fake_engine(struct fake_world *w, enum engine_mode mode, uint32_t n_blocks,
-                                  uint32_t n_slots, uint32_t max_seqs, uint32_t max_tokens)
+static inline struct engine *fake_engine(struct fake_world *w, enum engine_mode mode,
+                                         uint32_t n_blocks, uint32_t n_slots, uint32_t max_seqs,
+                                         uint32_t max_tokens)
 {
     const struct engine_options options = {
         .n_threads = 1,
@@ -314,6 +356,28 @@ static struct engine *fake_engine(struct fake_world *w, enum engine_mode mode, u
         .max_batch_tokens = max_tokens,
     };
     return fake_open_engine(w, mode, &options);
+}
+
+/* The same without a thread: the test calls engine_turn, in the time of *clock. The engine is to be
+ * closed with fake_close_by_hand. */
+static inline struct engine *fake_open_by_hand(struct fake_world *w,
+                                               const struct engine_options *options,
+                                               struct fake_clock *clock)
+{
+    const struct engine_parts parts = {&fake_ops, &w->model, w->tokenizer, ENGINE_CONTINUOUS, true};
+    struct engine *e;
+    struct err err = {0};
+    clock_simulate(&clock->now_us);
+    if (engine_open_parts(&e, &parts, options, &err) != STATUS_OK)
+        fail_msg("%s", err.text);
+    fake_last->clock = clock;
+    return e;
+}
+
+static inline void fake_close_by_hand(struct engine *e)
+{
+    engine_close(e);
+    clock_simulate(NULL);
 }
 
 /* --- requests --------------------------------------------------------------------------------- */
@@ -357,7 +421,7 @@ static void fake_expect_tokens(const struct request *r)
 }
 
 /* Waits until all of `n` requests have finished; each finished event must come once. */
-static void fake_finish(struct engine *e, struct request **requests, uint32_t n)
+static inline void fake_finish(struct engine *e, struct request **requests, uint32_t n)
 {
     uint32_t finished = 0;
     while (finished < n) {
