@@ -81,6 +81,17 @@ static void add_decodes(struct build *b)
 
 /* --- the budget ----------------------------------------------------------------------------- */
 
+/* Until the one of the step's decodes that has waited for longest is to have its token. After a
+ * step that stood aside for it that is less than the whole gap. */
+static int64_t due_us(const struct build *b)
+{
+    int64_t oldest = b->v->now_us;
+    for (uint32_t i = 0; i < b->plan->n_decodes; i++)
+        if (b->plan->items[i].request->served_us < oldest)
+            oldest = b->plan->items[i].request->served_us;
+    return oldest + b->v->limits->decode_gap_us - b->v->now_us;
+}
+
 /* What the step may take by the promise. Decodes that take longer alone have broken it already:
  * then prefill gets half of their time, so that newcomers are not starved in vain. */
 static int64_t promised_us(struct build *b)
@@ -94,7 +105,9 @@ static int64_t promised_us(struct build *b)
         gap_us /= (n + seats - 1) / seats;
     int64_t decodes_us = cost_predict_us(v->cost, &b->plan->cost);
     b->plan->gap_missed = decodes_us > gap_us;
-    return b->plan->gap_missed ? decodes_us + decodes_us / 2 : gap_us;
+    if (b->plan->gap_missed)
+        return decodes_us + decodes_us / 2;
+    return due_us(b) < gap_us ? due_us(b) : gap_us;
 }
 
 static void set_budget(struct build *b)

@@ -58,6 +58,8 @@ static struct request *add(struct scene *s, enum request_state state, uint32_t n
     r->n_goal = state == REQUEST_DECODE ? n_past + 1 : n_prompt;
     r->n_blocks = state == REQUEST_WAITING ? 0 : kv_blocks_for(n_past);
     r->arrived_us = r->served_us = NOW - 100000 + 1000 * (int64_t)s->n;
+    if (state == REQUEST_DECODE)
+        r->served_us = NOW;
     for (int to = REQUEST_QUEUED; to <= (int)state; to++)
         request_move(&s->lists, r, (enum request_state)to);
     return r;
@@ -139,6 +141,22 @@ static void the_promised_gap_decides_the_chunk(void **state)
     s.limits.decode_gap_us = 0; /* nothing promised */
     plan(&s);
     expect(&s, 1, long_one, 511, true);
+}
+
+static void a_decode_that_has_waited_shortens_the_step(void **state)
+{
+    (void)state;
+    struct scene s;
+    scene_init(&s, "srpf");
+    struct request *decode = add(&s, REQUEST_DECODE, 20, 25);
+    struct request *long_one = add(&s, REQUEST_WAITING, 1000, 0);
+    s.limits.decode_gap_us = 50000;
+    decode->served_us = NOW - 20000; /* it stood aside for this one 20 ms before its end */
+    plan(&s);
+    expect(&s, 1, long_one, 51, true);
+    decode->served_us = NOW - 49000;
+    plan(&s);
+    expect(&s, 1, long_one, SCHEDULER_MIN_CHUNK, true);
 }
 
 static void decodes_alone_over_the_gap_leave_the_least_chunk(void **state)
@@ -491,6 +509,58 @@ static void changes_nothing_that_it_is_shown(void **state)
     }
 }
 
+static void who_is_passed_over_goes_first_in_the_end(void **state)
+{
+    (void)state;
+    static const char *const policies[] = {"pack", "lookahead"};
+    for (int i = 0; i < 2; i++) {
+        struct scene s;
+        scene_init(&s, policies[i]);
+        s.limits.max_prefill_tokens = 100;
+        struct request *long_one = add(&s, REQUEST_WAITING, 300, 0);
+        for (int n = 0; n < 5; n++)
+            add(&s, REQUEST_WAITING, 50, 0);
+        plan(&s);
+        assert_int_equal(s.plan.n_items, 2);
+        assert_ptr_not_equal(s.items[0].request, long_one);
+        long_one->arrived_us = NOW - SCHEDULER_PATIENCE_US - 1;
+        plan(&s);
+        expect(&s, 0, long_one, 100, true);
+        s.blocks = 9; /* it finds none: those behind it do not take them */
+        plan(&s);
+        assert_int_equal(s.plan.n_items, 0);
+    }
+}
+
+static void lookahead_does_not_admit_past_who_finds_no_blocks(void **state)
+{
+    (void)state;
+    struct scene s;
+    scene_init(&s, "lookahead");
+    s.limits.max_prefill_tokens = 100;
+    s.blocks = 2;
+    add(&s, REQUEST_WAITING, 90, 0);
+    add(&s, REQUEST_WAITING, 10, 0);
+    plan(&s);
+    assert_int_equal(s.plan.n_items, 0);
+}
+
+/* The oldest finds no blocks, the other one is to stop at its prompt's end: none fits whole. */
+static void pack_goes_on_with_who_has_started(void **state)
+{
+    (void)state;
+    struct scene s;
+    scene_init(&s, "pack");
+    s.limits.max_prefill_tokens = 200;
+    s.blocks = 4;
+    add(&s, REQUEST_WAITING, 250, 0);
+    struct request *started = add(&s, REQUEST_PREFILL, 70, 50);
+    started->n_goal = 120;
+    plan(&s);
+    assert_int_equal(s.plan.n_items, 1);
+    expect(&s, 0, started, 20, false);
+}
+
 static void an_unknown_policy_is_named_with_those_there_are(void **state)
 {
     (void)state;
@@ -506,6 +576,7 @@ int main(void)
         cmocka_unit_test(nothing_gives_nothing),
         cmocka_unit_test(decodes_come_first_then_arrival_order),
         cmocka_unit_test(the_promised_gap_decides_the_chunk),
+        cmocka_unit_test(a_decode_that_has_waited_shortens_the_step),
         cmocka_unit_test(decodes_alone_over_the_gap_leave_the_least_chunk),
         cmocka_unit_test(decodes_that_do_not_fit_take_turns_and_share_the_gap),
         cmocka_unit_test(prompts_join_a_step_until_it_saturates),
@@ -519,6 +590,9 @@ int main(void)
         cmocka_unit_test(priority_comes_before_arrival),
         cmocka_unit_test(pack_passes_over_what_does_not_fit),
         cmocka_unit_test(lookahead_finds_the_best_fill),
+        cmocka_unit_test(who_is_passed_over_goes_first_in_the_end),
+        cmocka_unit_test(lookahead_does_not_admit_past_who_finds_no_blocks),
+        cmocka_unit_test(pack_goes_on_with_who_has_started),
         cmocka_unit_test(a_step_ends_where_the_prompt_does),
         cmocka_unit_test(a_step_stands_aside_for_a_much_shorter_prompt),
         cmocka_unit_test(fifo_never_stands_aside),
