@@ -73,7 +73,7 @@ static const struct flag engine_flags[] = {
      FLAG_U32, FIELD(decode_gap_ms), .max = 600000,
      .excludes = NOT_OF_A_SERVER},
     {"--max-active-requests", "N", "requests that run at once, in turns when a step does not hold\n"
-                                   "all (default: as many as a step holds)",
+                                   "all (default: as many as can be without a longer gap)",
      FLAG_U32, FIELD(max_active), .min = 1, .max = LIMIT_SLOTS,
      .excludes = NOT_OF_A_SERVER},
     {"--policy", "NAME", "who is prefilled next: srpf (shortest remaining first, the default),\n"

@@ -62,8 +62,8 @@ struct engine_options {
     uint32_t max_step_prompt_tokens; /* and their tokens in one step; 0: no bound */
     const char *policy;              /* NULL: the default; see engine_policy_about */
     const char *profile;             /* NULL: the default; what is 0 above and below is its */
-    uint32_t max_active;             /* admitted at once */
-    int32_t decode_gap_ms;           /* promised between two tokens of a stream; -1: nothing */
+    uint32_t max_active;   /* admitted at once; 0: while a promised gap is kept, else one batch */
+    int32_t decode_gap_ms; /* promised between two tokens of a stream; -1: nothing */
     bool no_prefix_cache;
 };
 

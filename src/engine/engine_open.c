@@ -32,8 +32,10 @@ static enum status set_limits(struct engine *e, const struct engine_options *o, 
     l->max_seqs = smaller(l->max_seqs, smaller(e->n_slots, l->max_tokens));
     l->max_prefill_seqs = or_default(o->max_step_prompts, l->max_seqs);
     l->max_prefill_tokens = or_default(o->max_step_prompt_tokens, l->max_tokens);
-    if (e->mode == ENGINE_SYNC || l->max_active == 0)
-        l->max_active = l->max_seqs;
+    if (l->max_active == 0) /* a promise bounds them by itself */
+        l->max_active = l->decode_gap_us > 0 ? e->n_slots : l->max_seqs;
+    if (e->mode == ENGINE_SYNC)
+        l->max_active = 1;
     return STATUS_OK;
 }
 

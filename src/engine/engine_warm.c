@@ -24,7 +24,8 @@ static enum status submit(struct engine *e, uint32_t n_prompt, struct request **
     if (!params.prompt)
         return err_set(err, STATUS_NO_MEMORY, "no memory to warm up");
     for (uint32_t i = 0; i < n_prompt; i++)
-        params.prompt[i] = (int32_t)(i * 7919 % e->n_vocab); /* spread over the embeddings */
+        params.prompt[i] = /* spread over the embeddings; each size has a prompt of its own */
+            (int32_t)((i * 7919 + n_prompt) % e->n_vocab);
     enum status status = engine_submit(e, &params, out, err);
     request_params_fini(&params);
     return status;

@@ -16,8 +16,8 @@ struct profile {
 
 const struct profile *profile_at(size_t i); /* NULL past the end */
 
-/* Fills in what the options' profile decides, or the options themselves do: max_active (0: as many
- * as a step holds), decode_gap_us, efficiency. False and *err when there is no such profile. */
+/* Fills in what the options' profile decides, or the options themselves do: max_active (0: see
+ * engine_open.c), decode_gap_us, efficiency. False and *err when there is no such profile. */
 bool profile_apply(const struct engine_options *o, struct scheduler_limits *limits,
                    struct err *err);
 

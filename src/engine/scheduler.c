@@ -200,11 +200,27 @@ static bool has_seat(const struct build *b)
     return b->plan->n_items < l->max_seqs && b->n_prefill < l->max_prefill_seqs;
 }
 
+/* More than a step holds may be active, in turns, as long as a whole round of decodes keeps the
+ * promised gap: each step of it has its own fixed cost. */
+static bool keeps_promise(const struct build *b, const struct request *r)
+{
+    const struct scheduler_view *v = b->v;
+    uint32_t seats = v->limits->max_seqs, n = b->active + 1;
+    if (n <= seats || v->limits->decode_gap_us == 0)
+        return true;
+    struct cost_step step = {.n_decode = n, .decode_before = r->n_goal}, empty = {0};
+    for (const struct request *d = v->decode->first; d; d = d->next)
+        step.decode_before += d->n_past;
+    return cost_predict_us(v->cost, &step) +
+               (int64_t)((n - 1) / seats) * cost_predict_us(v->cost, &empty) <=
+           v->limits->decode_gap_us;
+}
+
 /* Nobody is admitted whose prompt does not find its blocks: preempting is for what grows later. */
 static bool may_admit(const struct build *b, const struct request *r)
 {
-    return b->active < b->v->limits->max_active && blocks_to_goal(r) <= b->admit_blocks &&
-           blocks_to_goal(r) <= b->blocks;
+    return b->active < b->v->limits->max_active && keeps_promise(b, r) &&
+           blocks_to_goal(r) <= b->admit_blocks && blocks_to_goal(r) <= b->blocks;
 }
 
 /* How many tokens of r this step takes; 0: none. The step's first prompt has SCHEDULER_MIN_CHUNK

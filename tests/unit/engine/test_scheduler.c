@@ -299,6 +299,24 @@ static void a_decode_without_a_block_waits(void **state)
     expect(&s, 1, has_room, 1, false);
 }
 
+static void a_round_of_turns_keeps_the_promised_gap(void **state)
+{
+    (void)state;
+    struct scene s;
+    scene_init(&s, "srpf");
+    s.limits.max_seqs = 3;
+    for (int i = 0; i < 3; i++)
+        add(&s, REQUEST_DECODE, 5, 5);
+    add(&s, REQUEST_WAITING, 5, 0);
+    s.limits.decode_gap_us = 9100; /* 4 decodes in 2 steps: 8 + 1 ms */
+    plan(&s);
+    assert_int_equal(s.plan.n_items, 3);
+    assert_int_equal(s.plan.n_decodes, 2);
+    s.limits.decode_gap_us = 8900;
+    plan(&s);
+    assert_int_equal(s.plan.n_items, s.plan.n_decodes);
+}
+
 static void admission_needs_an_active_place(void **state)
 {
     (void)state;
@@ -584,6 +602,7 @@ int main(void)
         cmocka_unit_test(admission_needs_blocks_for_the_prompt),
         cmocka_unit_test(who_has_started_goes_on_when_nobody_is_admitted),
         cmocka_unit_test(a_decode_without_a_block_waits),
+        cmocka_unit_test(a_round_of_turns_keeps_the_promised_gap),
         cmocka_unit_test(admission_needs_an_active_place),
         cmocka_unit_test(the_shortest_uncached_prompt_goes_first),
         cmocka_unit_test(followers_wait_and_lend_their_rank),
