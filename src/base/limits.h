@@ -40,6 +40,8 @@
 #define LIMIT_CACHE_SALT_BYTES   256
 #define LIMIT_PRIORITY           1000000 /* of a request, either way */
 #define LIMIT_TOP_K              1000000
+#define LIMIT_TOP_LOGPROBS       20  /* alternatives reported with each token of a chat */
+#define LIMIT_CHOICES            64  /* answers of one request: its prompts times n */
 #define LIMIT_REQUEST_ID_BYTES   128 /* X-Request-Id longer than this is not echoed */
 #define LIMIT_DEFAULT_MAX_TOKENS 512 /* max_tokens when a request names none */
 

@@ -41,6 +41,18 @@ static enum status check_stop(const struct request_params *p, struct err *err)
     return STATUS_OK;
 }
 
+static enum status check_counts(const struct request_params *p, struct err *err)
+{
+    if (p->top_logprobs > LIMIT_TOP_LOGPROBS)
+        return err_param(err, STATUS_INVALID, "top_logprobs", "top_logprobs is %u, at most %d",
+                         p->top_logprobs, LIMIT_TOP_LOGPROBS);
+    if (p->max_tokens > 0 && p->min_tokens > p->max_tokens)
+        return err_param(err, STATUS_INVALID, "min_tokens",
+                         "min_tokens is %u, more than max_tokens, which is %u", p->min_tokens,
+                         p->max_tokens);
+    return STATUS_OK;
+}
+
 static enum status check(const struct engine *e, const struct request_params *p, struct err *err)
 {
     if (e->draining)
@@ -50,9 +62,20 @@ static enum status check(const struct engine *e, const struct request_params *p,
         status = check_stop(p, err);
     if (status == STATUS_OK)
         status = sampling_check(&p->sampling, e->n_vocab, err);
-    if (status == STATUS_OK && e->lists.of[REQUEST_FREE].n == 0)
-        return err_set(err, STATUS_OVERLOADED, "all %u request slots are taken", e->n_slots);
+    if (status == STATUS_OK)
+        status = check_counts(p, err);
     return status;
+}
+
+static enum status check_slots(const struct engine *e, uint32_t n, struct err *err)
+{
+    uint32_t n_free = e->lists.of[REQUEST_FREE].n;
+    if (n_free >= n)
+        return STATUS_OK;
+    if (n == 1)
+        return err_set(err, STATUS_OVERLOADED, "all %u request slots are taken", e->n_slots);
+    return err_set(err, STATUS_OVERLOADED, "%u of %u request slots are free, %u are needed at once",
+                   n_free, e->n_slots, n);
 }
 
 static void send_message(struct engine *e, enum message_kind kind, const struct request *r)
@@ -71,24 +94,51 @@ static uint32_t next_id(struct engine *e)
     return e->last_id;
 }
 
+/* Fills the first n free slots, which stay where they are; none when one cannot be filled. */
+static enum status fill_all(struct engine *e, struct request_params *take, uint32_t n,
+                            struct request **out, struct err *err)
+{
+    struct request *r = e->lists.of[REQUEST_FREE].first;
+    for (uint32_t i = 0; i < n; i++, r = r->next) {
+        uint32_t room = e->n_ctx - take[i].n_prompt;
+        uint32_t asked = take[i].max_tokens;
+        out[i] = r;
+        enum status status =
+            request_fill(r, &take[i], asked > 0 && asked < room ? asked : room, e->tokenizer, err);
+        if (status == STATUS_OK)
+            continue;
+        while (i-- > 0)
+            request_give_back(out[i], &take[i]);
+        return status;
+    }
+    return STATUS_OK;
+}
+
+enum status engine_submit_all(struct engine *e, struct request_params *take, uint32_t n,
+                              struct request **out, struct err *err)
+{
+    enum status status = STATUS_OK;
+    REQUIRE(n > 0);
+    for (uint32_t i = 0; i < n && status == STATUS_OK; i++)
+        status = check(e, &take[i], err);
+    if (status == STATUS_OK)
+        status = check_slots(e, n, err);
+    if (status == STATUS_OK)
+        status = fill_all(e, take, n, out, err);
+    for (uint32_t i = 0; i < n && status == STATUS_OK; i++) {
+        struct request *r = out[i];
+        r->id = next_id(e);
+        request_move(&e->lists, r, REQUEST_QUEUED);
+        timeline_stamp(&r->params.timeline, TIMELINE_QUEUED);
+        send_message(e, MESSAGE_SUBMIT, r);
+    }
+    return status;
+}
+
 enum status engine_submit(struct engine *e, struct request_params *take, struct request **out,
                           struct err *err)
 {
-    enum status status = check(e, take, err);
-    if (status != STATUS_OK)
-        return status;
-    uint32_t room = e->n_ctx - take->n_prompt;
-    uint32_t max_tokens = take->max_tokens > 0 && take->max_tokens < room ? take->max_tokens : room;
-    struct request *r = e->lists.of[REQUEST_FREE].first;
-    status = request_fill(r, take, max_tokens, e->tokenizer, err);
-    if (status != STATUS_OK)
-        return status;
-    r->id = next_id(e);
-    request_move(&e->lists, r, REQUEST_QUEUED);
-    *out = r;
-    timeline_stamp(&r->params.timeline, TIMELINE_QUEUED);
-    send_message(e, MESSAGE_SUBMIT, r);
-    return STATUS_OK;
+    return engine_submit_all(e, take, 1, out, err);
 }
 
 void engine_cancel(struct engine *e, struct request *r)

@@ -111,6 +111,7 @@ struct sampling {
     float frequency_penalty;  /* [-2, 2] */
     bool has_seed;
     uint64_t seed;
+    uint32_t choice;         /* of several answers to one prompt: each draws its own numbers */
     struct logit_bias *bias; /* n_bias entries; owned by whoever owns the request_params */
     uint32_t n_bias;
 };
@@ -125,8 +126,11 @@ struct request_params {
     int32_t *prompt; /* n_prompt ids, n_prompt >= 1 */
     uint32_t n_prompt;
     struct prefix_salt salt;
-    int32_t priority;    /* lower goes first, under the policy "priority" (as vLLM has it) */
-    uint32_t max_tokens; /* 0: up to the context's end; more than fits is cut to what fits */
+    int32_t priority;      /* lower goes first, under the policy "priority" (as vLLM has it) */
+    uint32_t max_tokens;   /* 0: up to the context's end; more than fits is cut to what fits */
+    uint32_t min_tokens;   /* before so many no end token is drawn and no stop string counts */
+    bool logprobs;         /* of every token, and of top_logprobs alternatives */
+    uint32_t top_logprobs; /* at most LIMIT_TOP_LOGPROBS */
     struct sampling sampling;
     char *stop[LIMIT_STOP_STRINGS]; /* UTF-8, never empty */
     uint32_t n_stop;
@@ -136,12 +140,18 @@ struct request_params {
 };
 /* Frees prompt, bias and stop strings and zeroes *p. */
 void request_params_fini(struct request_params *p);
+/* All of p but its prompt, which is a copy of the n ids given. */
+enum status request_params_copy(struct request_params *out, const struct request_params *p,
+                                const int32_t *prompt, uint32_t n, struct err *err);
 
 /* Takes the request over: on STATUS_OK everything in *take belongs to the engine and *take is
  * zeroed; on failure *take is untouched. STATUS_INVALID: a parameter, or a prompt longer than the
  * context; STATUS_OVERLOADED: no slot free; STATUS_UNAVAILABLE: draining. */
 enum status engine_submit(struct engine *e, struct request_params *take, struct request **out,
                           struct err *err);
+/* The same for n requests, 1 or more, one behind the other: all of them or none. */
+enum status engine_submit_all(struct engine *e, struct request_params *take, uint32_t n,
+                              struct request **out, struct err *err);
 
 /* Asks for the request's end; idempotent. It stops within one step, its KV blocks are freed by that
  * step's end, and its finished event comes with FINISH_CANCELLED. */
@@ -163,12 +173,21 @@ void engine_wait(struct engine *e);
 enum finish_reason { FINISH_NONE, FINISH_STOP, FINISH_LENGTH, FINISH_CANCELLED, FINISH_ERROR };
 const char *finish_reason_name(enum finish_reason r); /* "stop", "length", "cancelled", "error" */
 
+struct token_logprob {
+    int32_t token;
+    float logprob; /* natural, of the model's own distribution: see logprobs.h */
+};
+
 /* What is new since the last read. Pointers stay valid until engine_release. */
 struct request_news {
     const char *text; /* whole UTF-8 characters; never part of a stop string */
     size_t text_len;
     const int32_t *tokens;
     uint32_t n_tokens;
+    /* NULL unless asked for. A row per token: itself, then the likeliest, best first. */
+    const struct token_logprob *logprobs; /* (n_tokens, logprobs_width) */
+    uint32_t logprobs_width;
+    const size_t *text_before; /* (n_tokens) bytes of the whole text before each token's own */
     enum finish_reason finish; /* FINISH_NONE while running */
 };
 void request_read(struct request *r, struct request_news *out);

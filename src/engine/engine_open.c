@@ -119,6 +119,20 @@ static enum status start_thread(struct engine *e, struct err *err)
     return STATUS_OK;
 }
 
+static enum status list_ends(struct engine *e, struct err *err)
+{
+    uint32_t n = 0;
+    for (uint32_t id = 0; id < e->n_vocab; id++)
+        n += tokenizer_is_end(e->tokenizer, (int32_t)id);
+    e->ends = mem_array(n + 1, sizeof *e->ends);
+    if (!e->ends)
+        return err_set(err, STATUS_NO_MEMORY, "no memory for %u end tokens", n);
+    for (uint32_t id = 0; id < e->n_vocab; id++)
+        if (tokenizer_is_end(e->tokenizer, (int32_t)id))
+            e->ends[e->n_ends++] = (int32_t)id;
+    return STATUS_OK;
+}
+
 enum status engine_open_parts(struct engine **out, const struct engine_parts *parts,
                               const struct engine_options *options, struct err *err)
 {
@@ -140,6 +154,8 @@ enum status engine_open_parts(struct engine **out, const struct engine_parts *pa
         status = open_backend(e, parts, options, err);
     if (status == STATUS_OK)
         status = open_slots(e, err);
+    if (status == STATUS_OK)
+        status = list_ends(e, err);
     if (status == STATUS_OK && !parts->by_hand)
         status = start_thread(e, err);
     if (status != STATUS_OK) {
@@ -195,6 +211,7 @@ void engine_close(struct engine *e)
     wake_fini(&e->to_owner);
     mem_free(e->slots);
     mem_free(e->live);
+    mem_free(e->ends);
     close_step(&e->step);
     close_step(&e->short_step);
     mem_free(e);

@@ -250,9 +250,15 @@ static void sample(struct engine *e, struct request *r, const float *row)
         .sampling = &r->params.sampling,
         .counts = &r->counts,
         .position = r->n_tokens,
+        .banned = e->ends,
+        .n_banned = r->n_tokens < r->params.min_tokens ? e->n_ends : 0,
     };
+    struct logprobs *l = &r->logprobs;
     request_move(&e->lists, r, REQUEST_DECODE); /* behind those that had their turn before */
-    take_token(e, r, sampler_sample(&e->sampler, &input));
+    int32_t token = sampler_sample(&e->sampler, &input);
+    if (l->width > 0 && token >= 0)
+        logprobs_row(&e->sampler, row, token, l->rows + (size_t)r->n_tokens * l->width, l->width);
+    take_token(e, r, token);
 }
 
 /* The request has had its turn: its KV positions count, and its row, if any, becomes a token. */

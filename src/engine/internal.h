@@ -67,6 +67,8 @@ struct engine {
     struct scheduler_limits limits;
     const struct policy *policy;
     bool cache_on;
+    int32_t *ends; /* (n_ends) tokens that end an answer */
+    uint32_t n_ends;
     pthread_t thread;
     bool started;
 

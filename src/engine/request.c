@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "engine/sampler.h"
 
+#include <string.h>
 #include <sys/random.h>
 
 #define BIT(state) (1u << (state))
@@ -71,7 +72,9 @@ static bool allocate_output(struct request *r, const struct request_params *p, u
     r->stop = p->n_stop > 0 ? mem_alloc(sizeof *r->stop) : NULL;
     bool counted = !sampling_has_penalty(&p->sampling) ||
                    counts_init(&r->counts, n_vocab, p->n_prompt + r->max_tokens);
-    return counted && r->tokens && r->text && (r->stop || p->n_stop == 0);
+    bool priced =
+        !p->logprobs || logprobs_init(&r->logprobs, r->max_tokens, p->top_logprobs, n_vocab);
+    return counted && priced && r->tokens && r->text && (r->stop || p->n_stop == 0);
 }
 
 static void free_output(struct request *r)
@@ -80,6 +83,7 @@ static void free_output(struct request *r)
     mem_free(r->text);
     mem_free(r->stop);
     counts_fini(&r->counts);
+    logprobs_fini(&r->logprobs);
     r->tokens = NULL;
     r->text = NULL;
     r->stop = NULL;
@@ -87,6 +91,9 @@ static void free_output(struct request *r)
 
 static void choose_seed(struct sampling *s)
 {
+    if (s->has_seed)
+        s->seed = sampler_choice_seed(s->seed, s->choice);
+    s->choice = 0; /* is in the seed now */
     if (s->has_seed)
         return;
     if (getrandom(&s->seed, sizeof s->seed, 0) != (ssize_t)sizeof s->seed)
@@ -129,6 +136,13 @@ enum status request_fill(struct request *r, struct request_params *take, uint32_
     return STATUS_OK;
 }
 
+void request_give_back(struct request *r, struct request_params *out)
+{
+    *out = r->params;
+    r->params = (struct request_params){0};
+    free_output(r);
+}
+
 void request_clear(struct request *r)
 {
     free_output(r);
@@ -142,6 +156,40 @@ void request_params_fini(struct request_params *p)
     for (uint32_t i = 0; i < p->n_stop; i++)
         mem_free(p->stop[i]);
     *p = (struct request_params){0};
+}
+
+static bool copy_owned(struct request_params *out, const struct request_params *p)
+{
+    size_t n_bias = p->sampling.n_bias;
+    if (n_bias > 0) {
+        out->sampling.bias = mem_array(n_bias, sizeof *out->sampling.bias);
+        if (!out->sampling.bias)
+            return false;
+        memcpy(out->sampling.bias, p->sampling.bias, n_bias * sizeof *out->sampling.bias);
+    }
+    for (; out->n_stop < p->n_stop; out->n_stop++) {
+        const char *stop = p->stop[out->n_stop];
+        out->stop[out->n_stop] = mem_strndup(stop, strlen(stop));
+        if (!out->stop[out->n_stop])
+            return false;
+    }
+    return true;
+}
+
+enum status request_params_copy(struct request_params *out, const struct request_params *p,
+                                const int32_t *prompt, uint32_t n, struct err *err)
+{
+    *out = *p;
+    out->sampling.bias = NULL;
+    out->n_stop = 0;
+    out->n_prompt = n;
+    out->prompt = mem_array(n, sizeof *out->prompt);
+    if (out->prompt && copy_owned(out, p)) {
+        memcpy(out->prompt, prompt, n * sizeof *out->prompt);
+        return STATUS_OK;
+    }
+    request_params_fini(out);
+    return err_set(err, STATUS_NO_MEMORY, "no memory for a request of %u prompt tokens", n);
 }
 
 /* --- output (engine thread) ----------------------------------------------------------------- */
@@ -164,7 +212,11 @@ static bool append_text(struct request *r, int32_t token, const struct tokenizer
 enum finish_reason request_append(struct request *r, int32_t token,
                                   const struct tokenizer *tokenizer)
 {
+    if (r->logprobs.width > 0)
+        r->logprobs.text_before[r->n_tokens] = r->text_len;
     r->tokens[r->n_tokens++] = token;
+    if (r->stop)
+        r->stop->unarmed = r->n_tokens < r->params.min_tokens;
     if (r->counts.cap > 0)
         counts_add(&r->counts, token, true);
     if (!r->params.ignore_eos && tokenizer_is_end(tokenizer, token))
@@ -190,6 +242,9 @@ void request_all(const struct request *r, struct request_news *out)
         .text_len = atomic_load_explicit(&r->text_visible, memory_order_acquire),
         .tokens = r->tokens,
         .n_tokens = atomic_load_explicit(&r->tokens_visible, memory_order_acquire),
+        .logprobs = r->logprobs.rows,
+        .logprobs_width = r->logprobs.width,
+        .text_before = r->logprobs.text_before,
         .finish = r->finished ? r->finish : FINISH_NONE,
     };
 }
@@ -203,8 +258,13 @@ void request_read(struct request *r, struct request_news *out)
         .text_len = all.text_len - r->read_text,
         .tokens = all.tokens + r->read_tokens,
         .n_tokens = all.n_tokens - r->read_tokens,
+        .logprobs_width = all.logprobs_width,
         .finish = all.finish,
     };
+    if (all.logprobs) {
+        out->logprobs = all.logprobs + (size_t)r->read_tokens * all.logprobs_width;
+        out->text_before = all.text_before + r->read_tokens;
+    }
     r->read_text = all.text_len;
     r->read_tokens = all.n_tokens;
 }

@@ -22,6 +22,7 @@
 
 #include "engine/counts.h"
 #include "engine/engine.h"
+#include "engine/logprobs.h"
 #include "engine/stop.h"
 #include "text/detok.h"
 #include "text/tokenizer.h"
@@ -77,6 +78,7 @@ struct request {
     char *text;      /* (text_cap) */
     struct detok detok;
     struct counts counts;      /* only with penalties */
+    struct logprobs logprobs;  /* only when asked for; a row is written before its token */
     bool in_step;              /* its rows are in the running step */
     bool cancelled;            /* while in_step: end it when the step ends */
     enum finish_reason finish; /* written before the finished event, read after */
@@ -119,6 +121,8 @@ bool request_edge(enum request_state from, enum request_state to);
  * and r stays empty. max_tokens is final here. */
 enum status request_fill(struct request *r, struct request_params *take, uint32_t max_tokens,
                          const struct tokenizer *tokenizer, struct err *err);
+/* Owner's thread: undoes request_fill; the seed may have been chosen. */
+void request_give_back(struct request *r, struct request_params *out);
 /* Owner's thread: frees what request_fill made; the slot's number and links stay. */
 void request_clear(struct request *r);
 

@@ -36,17 +36,25 @@ void sampler_fini(struct sampler *s)
     *s = (struct sampler){0};
 }
 
+static uint64_t mixed(uint64_t z)
+{
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ z >> 31;
+}
+
+/* The golden ratio's odd multiple walks through all 64-bit numbers. */
+#define GOLDEN 0x9e3779b97f4a7c15u
+
+uint64_t sampler_choice_seed(uint64_t seed, uint32_t choice)
+{
+    /* a constant of its own: position p of one choice must not be position 0 of another */
+    return choice == 0 ? seed : mixed(mixed(seed ^ 0x6a09e667f3bcc908u) + choice * GOLDEN);
+}
+
 double sampler_uniform(uint64_t seed, uint64_t position)
 {
-    uint64_t z = seed;
-    for (int round = 0; round < 2; round++) { /* mixes the seed, then the position into it */
-        z += 0x9e3779b97f4a7c15u;
-        z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-        z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-        z ^= z >> 31;
-        if (round == 0)
-            z += position * 0x9e3779b97f4a7c15u;
-    }
+    uint64_t z = mixed(mixed(seed + GOLDEN) + position * GOLDEN + GOLDEN);
     return (double)(z >> 11) * 0x1p-53;
 }
 
@@ -98,9 +106,10 @@ static void apply_presence_frequency(float *logits, const struct sampler_input *
     }
 }
 
-static bool has_bias(const struct sampling *p)
+static void apply_banned(float *logits, const struct sampler_input *in)
 {
-    return p->n_bias > 0;
+    for (uint32_t i = 0; i < in->n_banned; i++)
+        logits[in->banned[i]] = -LOGIT_MOST;
 }
 
 static bool has_repetition(const struct sampling *p)
@@ -113,14 +122,35 @@ static bool has_presence_frequency(const struct sampling *p)
     return p->presence_penalty != 0 || p->frequency_penalty != 0;
 }
 
-/* A token mask (grammars) becomes the last row. */
+static bool wants_bias(const struct sampler_input *in)
+{
+    return in->sampling->n_bias > 0;
+}
+
+static bool wants_repetition(const struct sampler_input *in)
+{
+    return has_repetition(in->sampling);
+}
+
+static bool wants_presence_frequency(const struct sampler_input *in)
+{
+    return has_presence_frequency(in->sampling);
+}
+
+static bool wants_banned(const struct sampler_input *in)
+{
+    return in->n_banned > 0;
+}
+
+/* What is forbidden comes last: no bias lifts it. */
 static const struct {
-    bool (*wanted)(const struct sampling *p);
+    bool (*wanted)(const struct sampler_input *in);
     void (*apply)(float *logits, const struct sampler_input *in);
 } logit_chain[] = {
-    {has_bias, apply_bias},
-    {has_repetition, apply_repetition},
-    {has_presence_frequency, apply_presence_frequency},
+    {wants_bias, apply_bias},
+    {wants_repetition, apply_repetition},
+    {wants_presence_frequency, apply_presence_frequency},
+    {wants_banned, apply_banned},
 };
 #define LOGIT_CHAIN (sizeof logit_chain / sizeof logit_chain[0])
 
@@ -129,7 +159,7 @@ static const float *process_logits(struct sampler *s, const struct sampler_input
 {
     const float *row = in->logits;
     for (size_t i = 0; i < LOGIT_CHAIN; i++) {
-        if (!logit_chain[i].wanted(in->sampling))
+        if (!logit_chain[i].wanted(in))
             continue;
         if (row != s->logits)
             memcpy(s->logits, row, s->n_vocab * sizeof *row);

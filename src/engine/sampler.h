@@ -1,6 +1,6 @@
 /* The sampler: one row of logits in, one token out, through a chain of processors.
  *
- *     logit_bias -> repetition -> presence, frequency -> [token mask] -> temperature     on logits
+ *     logit_bias -> repetition -> presence, frequency -> banned -> temperature           on logits
  *       -> weights = exp(logit - max) -> top-k -> top-p -> min-p -> draw                 on weights
  *
  * Greedy (temperature 0) ends after the penalties with argmax. The vocabulary is never sorted: the
@@ -43,6 +43,8 @@ struct sampler_input {
     const struct sampling *sampling; /* seed set */
     const struct counts *counts;     /* may be NULL when no penalty is on */
     uint64_t position;               /* tokens generated before this one */
+    const int32_t *banned;           /* (n_banned) never drawn */
+    uint32_t n_banned;
 };
 
 enum status sampler_init(struct sampler *s, const struct kernels *kernels, uint32_t n_vocab,
@@ -57,6 +59,8 @@ bool sampling_has_penalty(const struct sampling *p); /* needs counts */
 /* STATUS_INVALID names the parameter that is out of its range. */
 enum status sampling_check(const struct sampling *p, uint32_t n_vocab, struct err *err);
 
+/* The seed of a choice: choice 0 has the request's own. */
+uint64_t sampler_choice_seed(uint64_t seed, uint32_t choice);
 /* [0, 1) with 53 bits, a function of seed and position alone (SplitMix64, Steele et al. 2014). */
 double sampler_uniform(uint64_t seed, uint64_t position);
 

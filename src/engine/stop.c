@@ -26,6 +26,7 @@ void stop_init(struct stop *s, char *const *strings, uint32_t n)
     REQUIRE(n <= LIMIT_STOP_STRINGS);
     s->n = n;
     s->fed = 0;
+    s->unarmed = false;
     for (uint32_t i = 0; i < n; i++)
         init_string(&s->strings[i], strings[i]);
 }
@@ -38,7 +39,11 @@ bool stop_feed(struct stop *s, const char *bytes, size_t len, size_t *cut)
         for (uint32_t k = 0; k < s->n; k++) {
             struct stop_string *string = &s->strings[k];
             string->matched = advance(string, string->matched, bytes[i]);
-            if (string->matched == string->len && string->len > longest)
+            if (string->matched < string->len)
+                continue;
+            if (s->unarmed)
+                string->matched = string->back[string->len - 1];
+            else if (string->len > longest)
                 longest = string->len;
         }
         if (longest > 0) {

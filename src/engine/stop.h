@@ -26,7 +26,8 @@ struct stop_string {
 struct stop {
     struct stop_string strings[LIMIT_STOP_STRINGS];
     uint32_t n;
-    size_t fed; /* bytes so far */
+    size_t fed;   /* bytes so far */
+    bool unarmed; /* what becomes complete now does not count */
 };
 
 /* strings: n of 1 .. LIMIT_STOP_BYTES bytes each; they must outlive *s. */

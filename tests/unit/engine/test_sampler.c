@@ -35,7 +35,8 @@ static void fixture_fini(struct fixture *f)
 
 static int32_t sample(struct fixture *f, const struct sampling *p, uint64_t position)
 {
-    const struct sampler_input in = {f->logits, p, &f->counts, position};
+    const struct sampler_input in = {
+        .logits = f->logits, .sampling = p, .counts = &f->counts, .position = position};
     return sampler_sample(&f->sampler, &in);
 }
 
@@ -136,7 +137,7 @@ static bool compare(struct fixture *f, const struct sampling *p)
 {
     static double expected[MOST_VOCAB], found[MOST_VOCAB];
     double margin;
-    const struct sampler_input in = {f->logits, p, &f->counts, 0};
+    const struct sampler_input in = {.logits = f->logits, .sampling = p, .counts = &f->counts};
     reference(f, p, expected, &margin);
     if (margin < 1e-4)
         return false;
@@ -489,9 +490,53 @@ static void parameters_out_of_range_are_named(void **state)
     assert_int_equal(sampling_check(&sampling_default, 100, NULL), STATUS_OK);
 }
 
+static void never_draws_what_is_banned(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct random random = {21};
+    static const int32_t banned[] = {0, 3};
+    struct logit_bias bias = {3, 100};
+    fixture_init(&f, 4);
+    for (uint64_t i = 0; i < 3000; i++) {
+        struct sampling p = sampling_default;
+        random_logits(&f, &random, 3);
+        p.temperature = (float)(i % 3);
+        p.top_p = i % 2 ? 1 : 0.99f;
+        p.min_p = i % 5 ? 0 : 0.1f;
+        p.bias = &bias;
+        p.n_bias = 1;
+        const struct sampler_input in = {.logits = f.logits,
+                                         .sampling = &p,
+                                         .counts = &f.counts,
+                                         .position = i,
+                                         .banned = banned,
+                                         .n_banned = 2};
+        int32_t token = sampler_sample(&f.sampler, &in);
+        assert_true(token == 1 || token == 2);
+    }
+    fixture_fini(&f);
+}
+
+static void choices_have_seeds_of_their_own(void **state)
+{
+    (void)state;
+    double seen[64 * 16];
+    assert_int_equal(sampler_choice_seed(77, 0), 77);
+    for (uint32_t choice = 0; choice < 64; choice++)
+        for (uint32_t position = 0; position < 16; position++)
+            seen[choice * 16 + position] =
+                sampler_uniform(sampler_choice_seed(1, choice), position);
+    for (int i = 0; i < 64 * 16; i++)
+        for (int k = 0; k < i; k++)
+            assert_true(seen[i] != seen[k]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(never_draws_what_is_banned),
+        cmocka_unit_test(choices_have_seeds_of_their_own),
         cmocka_unit_test(each_processor_equals_the_reference),
         cmocka_unit_test(random_chains_equal_the_reference),
         cmocka_unit_test(draws_follow_the_distribution),

@@ -114,12 +114,28 @@ static void takes_the_longest_string(void **state)
     assert_int_equal(cut, 0);
 }
 
+static void unarmed_it_goes_on(void **state)
+{
+    (void)state;
+    struct stop stop;
+    char *stops[] = {(char[]){"aba"}};
+    size_t cut;
+    stop_init(&stop, stops, 1);
+    stop.unarmed = true;
+    assert_false(stop_feed(&stop, "xaba\0aba", 8, &cut));
+    assert_int_equal(stop_held(&stop), 1); /* "a" may begin another one */
+    stop.unarmed = false;
+    assert_true(stop_feed(&stop, "ba", 2, &cut));
+    assert_int_equal(cut, 7);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(equals_naive_search),
         cmocka_unit_test(holds_whole_characters),
         cmocka_unit_test(takes_the_longest_string),
+        cmocka_unit_test(unarmed_it_goes_on),
     };
     return cmocka_run_group_tests_name("stop", tests, NULL, NULL);
 }
