@@ -1,9 +1,11 @@
 #include "cli/options.h"
 
+#include "base/buf.h"
 #include "base/cpu.h"
 #include "base/limits.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 const struct options options_default = {
@@ -21,6 +23,35 @@ static const char *const kv_type_names[] = {[KV_F32] = "f32", [KV_F16] = "f16", 
 static enum status parse_cpu_mask(void *field, const char *text, struct err *err)
 {
     return cpu_parse_mask(text, field, err);
+}
+
+/* One of the names that `at` lists. */
+static enum status parse_name(const char **field, const char *text, const char *flag,
+                              bool (*at)(size_t, const char **, const char **), struct err *err)
+{
+    struct buf known = {0};
+    const char *name, *about;
+    for (size_t i = 0; at(i, &name, &about); i++) {
+        if (strcmp(name, text) == 0)
+            *field = text;
+        buf_printf(&known, "%s%s", i > 0 ? ", " : "", name);
+    }
+    enum status st = STATUS_OK;
+    if (*field != text)
+        st = err_param(err, STATUS_INVALID, flag, "%s: unknown \"%.40s\"; there are %s", flag, text,
+                       buf_str(&known));
+    buf_fini(&known);
+    return st;
+}
+
+static enum status parse_policy(void *field, const char *text, struct err *err)
+{
+    return parse_name(field, text, "--policy", engine_policy_at, err);
+}
+
+static enum status parse_profile(void *field, const char *text, struct err *err)
+{
+    return parse_name(field, text, "--profile", engine_profile_at, err);
 }
 
 #define FIELD(name) FLAG_FIELD(options, name)
@@ -66,7 +97,7 @@ static const struct flag engine_flags[] = {
      .excludes = NOT_OF_A_SERVER},
     {"--profile", "NAME", "interactive: the smallest TTFT for few users; online (default): TTFT\n"
                           "under load; batch: throughput first. Presets of the next two",
-     FLAG_TEXT, FIELD(profile),
+     FLAG_CUSTOM, FIELD(profile), .parse = parse_profile,
      .excludes = NOT_OF_A_SERVER},
     {"--max-decode-gap-ms", "MS", "pause that running streams are promised at most; 0: none is\n"
                                   "(interactive 50, online 100, batch 0)",
@@ -78,7 +109,7 @@ static const struct flag engine_flags[] = {
      .excludes = NOT_OF_A_SERVER},
     {"--policy", "NAME", "who is prefilled next: srpf (shortest remaining first, the default),\n"
                          "fifo, pack, lookahead, priority",
-     FLAG_TEXT, FIELD(policy),
+     FLAG_CUSTOM, FIELD(policy), .parse = parse_policy,
      .excludes = NOT_OF_A_SERVER},
     {"--no-prefix-cache", NULL, "compute every prompt whole", FLAG_BOOL, FIELD(no_prefix_cache),
      .excludes = NOT_OF_A_SERVER},

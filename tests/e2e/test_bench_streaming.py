@@ -164,8 +164,6 @@ def test_repeats_show_their_spread(bench):
     (["--device", "cuda"], ["--device", "no backend cuda"]),
     (["--cuda-graph"], ["--cuda-graph"]),
     (["--nvtx"], ["--nvtx"]),
-    (["--policy", "edf"], ["--policy", "not yet"]),
-    (["--no-prefix-cache"], ["--no-prefix-cache", "not yet"]),
     (["--hf-model-id", "x"], ["--hf-model-id", "not both"]),
     (["--num-requests", "5000"], ["--max-concurrency"]),
     (["--prompt", ""], ["--prompt"]),
@@ -191,7 +189,7 @@ def test_flags_that_would_be_ignored(bench, flags, words):
 
 
 @pytest.mark.parametrize("flags", [
-    ["--num-requests", "0"], ["--repeat-runs", "0"], ["--burstiness", "0"],
+    ["--num-requests", "0"], ["--repeat-runs", "0"], ["--burstiness", "0"], ["--policy", "edf"],
     ["--submit-interval-ms", "-1"], ["--request-rate", "nan"], ["--max-batch-size", "0"],
     ["--prefill-max-batch-size", "99999"], ["--seed", "18446744073709551615"],
     ["--background", "99999"], ["--timeout", "86401"], ["--warmup-runs", "1001"],

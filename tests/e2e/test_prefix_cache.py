@@ -1,5 +1,5 @@
-"""The prefix cache from outside: what it says it had, that answers are the same with and without it,
-and that salts keep tenants apart."""
+"""The prefix cache from outside: what it says it had, that answers are the same with and without
+it, and that salts keep tenants apart."""
 
 import concurrent.futures
 
