@@ -18,6 +18,7 @@
 #define FIRSTLIGHT_BACKEND_BACKEND_H
 
 #include "base/err.h"
+#include "base/pool.h"
 #include "model/model.h"
 
 #include <stdbool.h>
@@ -92,6 +93,8 @@ struct backend_ops {
     void (*step_resume)(struct backend *b);
     void (*step_finish)(struct backend *b, struct step_result *out);
     void (*memory)(const struct backend *b, struct backend_memory *out);
+    /* Any thread; NULL: it does not know. */
+    void (*usage)(const struct backend *b, struct pool_usage *out);
 };
 
 /* Every backend begins with this. */

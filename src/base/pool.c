@@ -24,6 +24,7 @@ struct worker {
     struct pool *pool;
     pthread_t thread;
     int index;
+    alignas(64) atomic_ullong waited; /* ticks inside runs; this worker adds, anyone reads */
 };
 
 struct pool {
@@ -31,7 +32,9 @@ struct pool {
     int64_t spin_ns;
     pool_fn *fn;
     void *arg;
-    struct worker *workers; /* n_threads - 1 */
+    struct worker *workers; /* n_threads; 0 is whoever calls pool_run */
+    uint64_t made;          /* ticks */
+    atomic_ullong ran;      /* ticks inside pool_run */
 
     /* A run: the caller sets fn and arg, bumps `generation` (release); workers load it (acquire).
      */
@@ -44,6 +47,22 @@ struct pool {
     alignas(64) atomic_uint phase;
     atomic_bool stop;
 };
+
+/* This thread's place among the workers of the pool that it is in. */
+static _Thread_local int own_index;
+
+/* The time stamp counter: waits are too many and too short for the clock. */
+static uint64_t ticks(void)
+{
+    return __rdtsc();
+}
+
+/* One writer: no locked instruction. */
+static void add_ticks(atomic_ullong *total, uint64_t since)
+{
+    uint64_t before = atomic_load_explicit(total, memory_order_relaxed);
+    atomic_store_explicit(total, before + (ticks() - since), memory_order_relaxed);
+}
 
 static void futex_wait(atomic_uint *word, unsigned seen)
 {
@@ -86,6 +105,13 @@ static void wait_changed(struct pool *p, atomic_uint *word, unsigned seen)
     }
 }
 
+static void wait_in_run(struct pool *p, atomic_uint *word, unsigned seen)
+{
+    uint64_t start = ticks();
+    wait_changed(p, word, seen);
+    add_ticks(&p->workers[own_index].waited, start);
+}
+
 static void publish(struct pool *p, atomic_uint *word)
 {
     atomic_fetch_add_explicit(word, 1, memory_order_seq_cst);
@@ -97,6 +123,7 @@ static void *worker_main(void *arg)
 {
     struct worker *w = arg;
     struct pool *p = w->pool;
+    own_index = w->index;
     mem_forbid(true);
     setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + WORKER_NICE); /* of this thread */
     unsigned seen = 0;
@@ -117,14 +144,14 @@ static void stop_workers(struct pool *p, int started)
 {
     atomic_store_explicit(&p->stop, true, memory_order_release);
     publish(p, &p->generation);
-    for (int i = 0; i < started; i++)
+    for (int i = 1; i <= started; i++)
         pthread_join(p->workers[i].thread, NULL);
 }
 
 enum status pool_create(struct pool **out, int n_threads, struct err *err)
 {
     struct pool *p = mem_aligned(sizeof *p);
-    struct worker *workers = mem_array((size_t)n_threads, sizeof *workers);
+    struct worker *workers = mem_aligned((size_t)n_threads * sizeof *workers);
     if (!p || !workers) {
         mem_free(p);
         mem_free(workers);
@@ -132,15 +159,17 @@ enum status pool_create(struct pool **out, int n_threads, struct err *err)
     }
     p->n_threads = n_threads;
     p->workers = workers;
+    p->made = ticks();
     p->spin_ns = n_threads <= cpu_usable_count() ? SPIN_NS : 0;
-    for (int i = 0; i < n_threads - 1; i++) {
-        workers[i] = (struct worker){.pool = p, .index = i + 1};
+    for (int i = 1; i < n_threads; i++) {
+        workers[i].pool = p;
+        workers[i].index = i;
         int rc = pthread_create(&workers[i].thread, NULL, worker_main, &workers[i]);
         if (rc) {
-            stop_workers(p, i);
+            stop_workers(p, i - 1);
             mem_free(workers);
             mem_free(p);
-            return err_set(err, STATUS_NO_MEMORY, "cannot start worker thread %d of %d: %s", i + 1,
+            return err_set(err, STATUS_NO_MEMORY, "cannot start worker thread %d of %d: %s", i,
                            n_threads - 1, strerror(rc));
         }
     }
@@ -164,6 +193,7 @@ int pool_threads(const struct pool *p)
 
 void pool_run(struct pool *p, pool_fn *fn, void *arg)
 {
+    uint64_t start = ticks();
     p->fn = fn;
     p->arg = arg;
     atomic_store_explicit(&p->running, (unsigned)p->n_threads - 1, memory_order_relaxed);
@@ -171,7 +201,18 @@ void pool_run(struct pool *p, pool_fn *fn, void *arg)
     fn(arg, 0);
     unsigned left;
     while ((left = atomic_load_explicit(&p->running, memory_order_acquire)) != 0)
-        wait_changed(p, &p->running, left);
+        wait_in_run(p, &p->running, left);
+    add_ticks(&p->ran, start);
+}
+
+void pool_usage(const struct pool *p, struct pool_usage *out)
+{
+    uint64_t n = (uint64_t)p->n_threads, waited = 0;
+    uint64_t ran = n * atomic_load_explicit(&p->ran, memory_order_relaxed);
+    for (int i = 0; i < p->n_threads; i++)
+        waited += atomic_load_explicit(&p->workers[i].waited, memory_order_relaxed);
+    out->capacity = n * (ticks() - p->made);
+    out->busy = ran > waited ? ran - waited : 0;
 }
 
 void pool_barrier(struct pool *p)
@@ -183,7 +224,7 @@ void pool_barrier(struct pool *p)
         atomic_store_explicit(&p->arrived, 0, memory_order_relaxed);
         publish(p, &p->phase);
     } else {
-        wait_changed(p, &p->phase, phase);
+        wait_in_run(p, &p->phase, phase);
     }
 }
 

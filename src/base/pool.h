@@ -10,6 +10,7 @@
 #include "base/err.h"
 
 #include <stddef.h>
+#include <stdint.h>
 
 struct pool;
 
@@ -27,6 +28,14 @@ void pool_run(struct pool *p, pool_fn *fn, void *arg);
 
 /* Inside a run: returns when all workers have called it, with each one's writes visible to all. */
 void pool_barrier(struct pool *p);
+
+/* Of the workers' time since the pool was made, in ticks of the processor's counter: how much there
+ * was, and how much of it they computed in, waits at barriers left out. Any thread. */
+struct pool_usage {
+    uint64_t capacity;
+    uint64_t busy;
+};
+void pool_usage(const struct pool *p, struct pool_usage *out);
 
 /* The slice [*begin, *end) of n items, in units of `grain`, that belongs to one of n_workers. */
 void pool_slice(size_t n, size_t grain, int worker, int n_workers, size_t *begin, size_t *end);

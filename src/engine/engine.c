@@ -1,5 +1,4 @@
-/* The owner's side: requests in, events out. Every function here but engine_stats belongs to the
- * owner's thread. */
+/* The owner's side: requests in, events out. Every function here belongs to the owner's thread. */
 #include "engine/internal.h"
 
 #include <string.h>
@@ -190,29 +189,4 @@ struct request *engine_next_event(struct engine *e)
     else /* acquire: see what was published before; later news makes an event of its own */
         atomic_exchange_explicit(&r->dirty, false, memory_order_acq_rel);
     return r;
-}
-
-/* --- statistics (any thread) ---------------------------------------------------------------- */
-
-#define LOAD(field) atomic_load_explicit(&e->counters.field, memory_order_relaxed)
-
-void engine_stats(const struct engine *e, struct engine_stats *out)
-{
-    *out = (struct engine_stats){
-        .running = LOAD(running),
-        .waiting = LOAD(waiting),
-        .kv_blocks_free = LOAD(kv_blocks_free),
-        .kv_blocks_cached = LOAD(kv_blocks_cached),
-        .kv_blocks_total = e->kv.n_blocks,
-        .steps = LOAD(steps) - e->warm_up.steps,
-        .prompt_tokens = LOAD(prompt_tokens) - e->warm_up.prompt_tokens,
-        .generated_tokens = LOAD(generated_tokens) - e->warm_up.generated_tokens,
-        .finished = LOAD(finished) - e->warm_up.finished,
-        .cancelled = LOAD(cancelled) - e->warm_up.cancelled,
-        .prefix_queried = LOAD(prefix_queried) - e->warm_up.prefix_queried,
-        .prefix_hit = LOAD(prefix_hit) - e->warm_up.prefix_hit,
-        .preempted = LOAD(preempted) - e->warm_up.preempted,
-        .parked = LOAD(parked) - e->warm_up.parked,
-        .gap_missed = LOAD(gap_missed) - e->warm_up.gap_missed,
-    };
 }

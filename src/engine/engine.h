@@ -19,7 +19,9 @@
 
 #include "backend/backend.h"
 #include "base/err.h"
+#include "base/histogram.h"
 #include "base/limits.h"
+#include "base/pool.h"
 #include "base/timeline.h"
 #include "model/loader.h"
 
@@ -199,6 +201,23 @@ void *request_user(const struct request *r);
 uint32_t request_prompt_tokens(const struct request *r);
 uint32_t request_cached_tokens(const struct request *r); /* of the prompt; once it has news */
 
+/* What stood before a request when it came, and what it waited for. Once it has news or has ended.
+ */
+struct request_wait {
+    uint32_t waiting, running; /* requests before it */
+    uint64_t tokens;           /* that these had still to compute before their next token */
+    bool in_step;              /* it came while a step was running */
+    bool followed;             /* for a request with the same beginning, to find that cached */
+    bool over;                 /* false: it ended before it was admitted and before it waited */
+    uint32_t steps;            /* begun meanwhile */
+    uint32_t steps_no_blocks;  /* of these, where the next in order found too few KV blocks ... */
+    uint32_t steps_no_place;   /* ... or as many as may be active were */
+};
+void request_waited(const struct request *r, struct request_wait *out);
+/* The first that holds of "leader", "kv_blocks", "max_active", "turn" (steps with others in them),
+ * "step" (the one under way when it came), "nothing". */
+const char *request_wait_reason(const struct request_wait *w);
+
 /* Gives the slot back; only after the finished event was read. */
 void engine_release(struct engine *e, struct request *r);
 
@@ -216,10 +235,21 @@ struct engine_stats {
     uint64_t cancelled;
     uint64_t prefix_queried; /* prompt tokens looked up at admission, and found */
     uint64_t prefix_hit;
+    uint64_t prefix_evicted; /* blocks dropped from it */
     uint64_t preempted;
     uint64_t parked;     /* times that a step stood aside for another */
     uint64_t gap_missed; /* steps whose decodes alone take longer than promised */
+    uint64_t busy_us;    /* in steps */
 };
 void engine_stats(const struct engine *e, struct engine_stats *out);
+
+/* What steps took, in us, and how far off the cost model was, in millionths of that. Any thread. */
+struct engine_step_stats {
+    struct histogram_view time, error;
+};
+void engine_step_stats(const struct engine *e, struct engine_step_stats *out);
+
+/* Of the backend's workers; all zero when it does not know. Any thread. */
+void engine_usage(const struct engine *e, struct pool_usage *out);
 
 #endif

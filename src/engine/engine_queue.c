@@ -127,6 +127,7 @@ static void wait_in_line(struct engine *e, struct request *r)
         find_leader(e, r);
     if (r->leader)
         count_follower(e, r->leader, r);
+    r->wait.followed |= r->leader != NULL;
 }
 
 /* Those who waited for the leader's first n positions look again; UINT32_MAX: all of them. */
@@ -147,6 +148,7 @@ void engine_arrive(struct engine *e, struct request *r)
     r->n_goal = r->params.n_prompt;
     r->first_hash = hash_first_block(r);
     request_move(&e->lists, r, REQUEST_WAITING);
+    engine_wait_begins(e, r);
     wait_in_line(e, r);
 }
 

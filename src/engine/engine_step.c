@@ -109,6 +109,7 @@ static void admit(struct engine *e, struct engine_step *step)
         if (!step->plan.items[i].admit)
             continue;
         timeline_stamp(&r->params.timeline, TIMELINE_ADMITTED);
+        engine_wait_ends(e, r);
         if (e->cache_on)
             attach(e, r);
         if (r->n_tokens == 0) /* not when it comes back */
@@ -150,6 +151,7 @@ static void begin(struct engine *e, struct engine_step *step)
         timeline_stamp(&r->params.timeline, TIMELINE_PREFILL_STARTED);
     }
     ENGINE_COUNT(e, steps, 1);
+    engine_count_step(e, &step->plan);
     const struct batch batch = {.seqs = step->batch, .n_seqs = step->plan.n_items};
     e->backend->ops->step_begin(e->backend, &batch);
 }
@@ -165,6 +167,7 @@ static void learn(struct engine *e, struct engine_step *step)
         else
             cost_add_chunk(&done, seq->n_tokens, seq->n_past);
     }
+    engine_measure_step(e, &done, step->spent_us);
     cost_observe(&e->cost, &done, step->spent_us);
 }
 

@@ -19,6 +19,7 @@ void engine_store_levels(struct engine *e)
     ENGINE_STORE(e, waiting, e->lists.of[REQUEST_WAITING].n);
     ENGINE_STORE(e, kv_blocks_free, e->kv.n_free + e->kv.n_idle);
     ENGINE_STORE(e, kv_blocks_cached, e->kv.n_idle);
+    ENGINE_STORE(e, prefix_evicted, e->prefix.evictions);
 }
 
 /* --- events --------------------------------------------------------------------------------- */
@@ -49,6 +50,7 @@ void engine_end_request(struct engine *e, struct request *r, enum finish_reason 
     timeline_stamp(&r->params.timeline, TIMELINE_FINISHED);
     request_publish(r, true);
     engine_publish_kv(e, r, true);
+    engine_wait_ends(e, r);
     engine_leave_line(e, r);
     kv_release(&e->kv, r->slot);
     e->live[r->slot] = 0;
@@ -115,8 +117,7 @@ bool engine_turn(struct engine *e)
     engine_drain_messages(e);
     if (e->stopping || !has_work(e))
         return false;
-    engine_run_step(e);
-    return true;
+    return engine_measured_step(e);
 }
 
 void *engine_thread(void *engine)

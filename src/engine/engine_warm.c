@@ -66,6 +66,7 @@ enum status engine_warm(struct engine *e, struct err *err)
             break;
     }
     engine_stats(e, &e->warm_up);
+    engine_step_stats(e, &e->warm_steps);
     /* Whoever opened and warmed the engine may hand it to its owner now. */
     ring_hand_over_producer(&e->messages);
     ring_hand_over_consumer(&e->events);

@@ -11,6 +11,7 @@
 #ifndef FIRSTLIGHT_ENGINE_INTERNAL_H
 #define FIRSTLIGHT_ENGINE_INTERNAL_H
 
+#include "base/histogram.h"
 #include "base/ring.h"
 #include "base/wake.h"
 #include "engine/cost.h"
@@ -40,7 +41,8 @@ static inline uint64_t event_word(uint32_t slot, bool finished)
 struct engine_counters {
     atomic_uint running, waiting, kv_blocks_free, kv_blocks_cached;
     atomic_ullong steps, prompt_tokens, generated_tokens, finished, cancelled;
-    atomic_ullong prefix_queried, prefix_hit, preempted, parked, gap_missed;
+    atomic_ullong prefix_queried, prefix_hit, prefix_evicted, preempted, parked, gap_missed,
+        busy_us;
 };
 #define ENGINE_COUNT(e, field, n)                                                                  \
     atomic_fetch_add_explicit(&(e)->counters.field, (n), memory_order_relaxed)
@@ -78,13 +80,15 @@ struct engine {
     struct wake to_engine;
     struct wake to_owner;
     struct engine_counters counters;
+    struct histogram step_time, step_error;
     struct request *slots;      /* (n_slots); who may touch one: request.h */
     struct request_lists lists; /* each list belongs to one thread: request.h */
 
     /* The owner's. */
     uint32_t last_id;
     bool draining;
-    struct engine_stats warm_up; /* what engine_warm did, left out of engine_stats */
+    struct engine_stats warm_up;         /* what engine_warm did, left out of engine_stats ... */
+    struct engine_step_stats warm_steps; /* ... and of engine_step_stats */
 
     /* The engine thread's. */
     uint32_t *live; /* (n_slots) id of the request that this thread has in the slot, 0: none */
@@ -94,6 +98,9 @@ struct engine {
     struct sampler sampler;
     struct engine_step step;       /* the long one, which may be parked */
     struct engine_step short_step; /* the one that it stands aside for */
+    struct wait_count waits;
+    bool stepping;
+    int64_t step_ended_us; /* the last one */
     bool stopping;
 };
 
@@ -126,6 +133,14 @@ void engine_progressed(struct engine *e,
 void engine_leave_line(struct engine *e, struct request *r);
 /* Puts the youngest running request back among the waiting ones; false when none can be. */
 bool engine_preempt(struct engine *e);
+
+/* engine_measure.c */
+void engine_wait_begins(struct engine *e, struct request *r);
+void engine_wait_ends(struct engine *e, struct request *r); /* harmless a second time */
+void engine_count_step(struct engine *e, const struct plan *plan);
+/* Before the cost model has seen it. */
+void engine_measure_step(struct engine *e, const struct cost_step *done, int64_t us);
+bool engine_measured_step(struct engine *e);
 
 /* engine_step.c */
 void engine_run_step(struct engine *e);

@@ -108,6 +108,7 @@ static void reset(struct request *r)
     r->n_tokens = r->read_tokens = 0;
     r->text_len = r->read_text = 0;
     r->detok = (struct detok){0};
+    r->wait = (struct request_wait){0};
     r->in_step = r->cancelled = r->cancel_sent = r->finished = false;
     r->finish = FINISH_NONE;
     atomic_store_explicit(&r->text_visible, 0, memory_order_relaxed);
@@ -282,6 +283,24 @@ void *request_user(const struct request *r)
 uint32_t request_cached_tokens(const struct request *r)
 {
     return r->n_hit;
+}
+
+void request_waited(const struct request *r, struct request_wait *out)
+{
+    *out = r->wait;
+}
+
+const char *request_wait_reason(const struct request_wait *w)
+{
+    if (w->followed)
+        return "leader";
+    if (w->steps_no_blocks > 0)
+        return "kv_blocks";
+    if (w->steps_no_place > 0)
+        return "max_active";
+    if (w->steps > 0)
+        return "turn";
+    return w->in_step ? "step" : "nothing";
 }
 
 uint32_t request_prompt_tokens(const struct request *r)

@@ -42,6 +42,11 @@ enum request_state {
     REQUEST_STATES,
 };
 
+/* Steps so far, and those that left somebody out; differences of it tell what a wait was for. */
+struct wait_count {
+    uint32_t steps, no_blocks, no_place;
+};
+
 struct request {
     uint32_t slot;
     uint32_t id; /* counts submissions, so that a late cancel cannot hit the slot's next user */
@@ -77,10 +82,12 @@ struct request {
     int32_t *tokens; /* (max_tokens) */
     char *text;      /* (text_cap) */
     struct detok detok;
-    struct counts counts;      /* only with penalties */
-    struct logprobs logprobs;  /* only when asked for; a row is written before its token */
-    bool in_step;              /* its rows are in the running step */
-    bool cancelled;            /* while in_step: end it when the step ends */
+    struct counts counts;     /* only with penalties */
+    struct logprobs logprobs; /* only when asked for; a row is written before its token */
+    bool in_step;             /* its rows are in the running step */
+    bool cancelled;           /* while in_step: end it when the step ends */
+    struct request_wait wait; /* of its first admission */
+    struct wait_count steps_before;
     enum finish_reason finish; /* written before the finished event, read after */
 
     /* Published: engine stores with release, owner loads with acquire. */

@@ -261,8 +261,11 @@ static enum added add_chunk(struct build *b, struct request *r)
     uint32_t n = has_seat(b) ? chunk(b, r) : 0;
     if (n == 0)
         return NO_ROOM;
-    if (admit && !may_admit(b, r))
+    if (admit && !may_admit(b, r)) {
+        bool no_place = b->active >= b->v->limits->max_active;
+        b->plan->kept_out = no_place ? PLAN_NO_PLACE : PLAN_NO_BLOCKS;
         return NOT_ADMITTED;
+    }
     if (!admit && scheduler_blocks(r, n) > b->blocks)
         return NO_ROOM;
     take_blocks(b, r, n);
@@ -410,6 +413,7 @@ void scheduler_plan(const struct scheduler_view *v, struct plan *plan)
     REQUIRE(v->limits->max_tokens >= v->limits->max_seqs);
     plan->n_items = plan->n_decodes = plan->n_tokens = plan->n_candidates = 0;
     plan->cost = (struct cost_step){0};
+    plan->kept_out = PLAN_NOBODY;
     plan->planned_us = v->now_us;
     b.active = v->prefill->n + v->decode->n;
     b.admit_blocks = admit_blocks(v);

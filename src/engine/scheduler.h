@@ -65,6 +65,8 @@ struct plan_candidate {
     struct request *request;
 };
 
+enum plan_kept_out { PLAN_NOBODY, PLAN_NO_BLOCKS, PLAN_NO_PLACE };
+
 struct plan {
     struct plan_item *items; /* room for max_seqs; decodes come first */
     uint32_t n_items;
@@ -73,6 +75,7 @@ struct plan {
     struct cost_step cost;
     int64_t planned_us;
     bool gap_missed;                   /* the decodes alone take longer than promised */
+    enum plan_kept_out kept_out;       /* why the next in order was not admitted */
     struct plan_candidate *candidates; /* scratch, room for all slots */
     uint32_t n_candidates;
 };

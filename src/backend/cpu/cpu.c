@@ -266,6 +266,11 @@ static bool available(char *why, size_t why_size)
     return true;
 }
 
+static void usage(const struct backend *b, struct pool_usage *out)
+{
+    pool_usage(((const struct cpu *)b)->pool, out);
+}
+
 const struct backend_ops cpu_backend = {
     .name = "cpu",
     .available = available,
@@ -280,4 +285,5 @@ const struct backend_ops cpu_backend = {
     .step_resume = step_resume,
     .step_finish = step_finish,
     .memory = memory,
+    .usage = usage,
 };

@@ -63,6 +63,46 @@ static void wakes_sleeping_workers(void **state)
     check_threads(3, 500);
 }
 
+static struct pool_usage usage_of(const struct pool *p)
+{
+    struct pool_usage u;
+    pool_usage(p, &u);
+    return u;
+}
+
+/* Worker 0 keeps the other one waiting. */
+static void one_is_late(void *arg, int worker)
+{
+    if (worker == 0)
+        usleep(2000);
+    pool_barrier(arg);
+}
+
+/* How soon the other one wakes up is the machine's affair; were its wait counted as work, no run
+ * would show less than two workers' time. */
+static void waiting_is_not_being_busy(void **state)
+{
+    (void)state;
+    struct pool *p;
+    struct err err;
+    assert_int_equal(pool_create(&p, 2, &err), STATUS_OK);
+    bool seen = false;
+    for (int i = 0; i < 200 && !seen; i++) {
+        struct pool_usage before = usage_of(p);
+        pool_run(p, one_is_late, p);
+        struct pool_usage after = usage_of(p);
+        uint64_t busy = after.busy - before.busy, capacity = after.capacity - before.capacity;
+        assert_true(busy > 0 && busy <= capacity);
+        seen = busy < capacity * 3 / 4;
+    }
+    assert_true(seen);
+    struct pool_usage before = usage_of(p);
+    usleep(5000);
+    assert_int_equal(usage_of(p).busy, before.busy);
+    assert_true(usage_of(p).capacity > before.capacity);
+    pool_destroy(p);
+}
+
 static void slices_cover_everything_once(void **state)
 {
     (void)state;
@@ -87,6 +127,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(runs_phases_together),
         cmocka_unit_test(wakes_sleeping_workers),
+        cmocka_unit_test(waiting_is_not_being_busy),
         cmocka_unit_test(slices_cover_everything_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,131 @@
+/* What the engine says of itself: why a request waited, how long steps take and how well that was
+ * foreseen. Filled in by the engine thread, a few additions to a step; read by anyone. */
+#include "engine/internal.h"
+
+#include "base/clock.h"
+
+/* --- why a request waited (engine thread) --------------------------------------------------- */
+
+static uint64_t tokens_left(const struct request_list *list, const struct request *but)
+{
+    uint64_t n = 0;
+    for (const struct request *r = list->first; r; r = r->next)
+        if (r != but)
+            n += r->n_goal - request_past(r);
+    return n;
+}
+
+void engine_wait_begins(struct engine *e, struct request *r)
+{
+    const struct request_list *waiting = &e->lists.of[REQUEST_WAITING];
+    const struct request_list *prefill = &e->lists.of[REQUEST_PREFILL];
+    r->wait = (struct request_wait){
+        .waiting = waiting->n - 1,
+        .running = prefill->n + e->lists.of[REQUEST_DECODE].n,
+        .tokens = tokens_left(waiting, r) + tokens_left(prefill, NULL),
+        .in_step = e->stepping || r->arrived_us < e->step_ended_us,
+    };
+    r->steps_before = e->waits;
+}
+
+void engine_wait_ends(struct engine *e, struct request *r)
+{
+    if (r->wait.over)
+        return;
+    r->wait.over = true;
+    r->wait.steps = e->waits.steps - r->steps_before.steps;
+    r->wait.steps_no_blocks = e->waits.no_blocks - r->steps_before.no_blocks;
+    r->wait.steps_no_place = e->waits.no_place - r->steps_before.no_place;
+}
+
+void engine_count_step(struct engine *e, const struct plan *plan)
+{
+    e->waits.steps++;
+    e->waits.no_blocks += plan->kept_out == PLAN_NO_BLOCKS;
+    e->waits.no_place += plan->kept_out == PLAN_NO_PLACE;
+}
+
+/* --- steps (engine thread) ------------------------------------------------------------------ */
+
+#define MILLION 1e6
+
+void engine_measure_step(struct engine *e, const struct cost_step *done, int64_t us)
+{
+    histogram_add(&e->step_time, us, 1);
+    if (e->cost.n == 0 || us <= 0) /* there was nothing to foresee it with */
+        return;
+    double off = (double)(cost_predict_us(&e->cost, done) - us) / (double)us;
+    histogram_add(&e->step_error, (int64_t)((off < 0 ? -off : off) * MILLION), 1);
+}
+
+bool engine_measured_step(struct engine *e)
+{
+    int64_t start = clock_now_us();
+    e->stepping = true;
+    engine_run_step(e);
+    e->stepping = false;
+    e->step_ended_us = clock_now_us();
+    ENGINE_COUNT(e, busy_us, (unsigned long long)(e->step_ended_us - start));
+    return true;
+}
+
+/* --- statistics (any thread) ---------------------------------------------------------------- */
+
+#define LOAD(field) atomic_load_explicit(&e->counters.field, memory_order_relaxed)
+
+static void load_counters(const struct engine *e, struct engine_stats *out)
+{
+    *out = (struct engine_stats){
+        .running = LOAD(running),
+        .waiting = LOAD(waiting),
+        .kv_blocks_free = LOAD(kv_blocks_free),
+        .kv_blocks_cached = LOAD(kv_blocks_cached),
+        .kv_blocks_total = e->kv.n_blocks,
+        .steps = LOAD(steps),
+        .prompt_tokens = LOAD(prompt_tokens),
+        .generated_tokens = LOAD(generated_tokens),
+        .finished = LOAD(finished),
+        .cancelled = LOAD(cancelled),
+        .prefix_queried = LOAD(prefix_queried),
+        .prefix_hit = LOAD(prefix_hit),
+        .prefix_evicted = LOAD(prefix_evicted),
+        .preempted = LOAD(preempted),
+        .parked = LOAD(parked),
+        .gap_missed = LOAD(gap_missed),
+        .busy_us = LOAD(busy_us),
+    };
+}
+
+void engine_stats(const struct engine *e, struct engine_stats *out)
+{
+    const struct engine_stats warm_up = e->warm_up; /* which *out may be */
+    load_counters(e, out);
+    out->steps -= warm_up.steps;
+    out->prompt_tokens -= warm_up.prompt_tokens;
+    out->generated_tokens -= warm_up.generated_tokens;
+    out->finished -= warm_up.finished;
+    out->cancelled -= warm_up.cancelled;
+    out->prefix_queried -= warm_up.prefix_queried;
+    out->prefix_hit -= warm_up.prefix_hit;
+    out->prefix_evicted -= warm_up.prefix_evicted;
+    out->preempted -= warm_up.preempted;
+    out->parked -= warm_up.parked;
+    out->gap_missed -= warm_up.gap_missed;
+    out->busy_us -= warm_up.busy_us;
+}
+
+void engine_step_stats(const struct engine *e, struct engine_step_stats *out)
+{
+    const struct engine_step_stats warm_steps = e->warm_steps; /* which *out may be */
+    histogram_read(&e->step_time, &out->time);
+    histogram_read(&e->step_error, &out->error);
+    histogram_subtract(&out->time, &warm_steps.time);
+    histogram_subtract(&out->error, &warm_steps.error);
+}
+
+void engine_usage(const struct engine *e, struct pool_usage *out)
+{
+    *out = (struct pool_usage){0};
+    if (e->backend->ops->usage)
+        e->backend->ops->usage(e->backend, out);
+}
