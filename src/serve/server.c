@@ -267,6 +267,7 @@ enum status server_run(const struct server_options *options, struct err *err)
         event_base_dispatch(s->base);
     if (!loader_ended(s)) {
         trace_close(s->trace);
+        log_info("server.end", "loading=abandoned");
         return st; /* the process is about to end; the loader thread still uses what *s holds */
     }
     if (st == STATUS_OK && s->load_status != STATUS_OK) {

@@ -66,7 +66,7 @@ def test_figures_of_each_prompt_in_each_run(bench, short, tmp_path):
     for prompt in result["prompts"]:
         assert prompt["requests"] == 2
         assert prompt["completion_tokens"] == 2 * 8  # past any end of text
-        assert prompt["cached_tokens"] == 0
+        assert prompt["cached_tokens"] < prompt["prompt_tokens"]
     ids = [p["id"] for p in SHORT["token_speed"]]
     for name in ["tokens_per_s", "ttft_p50"] + [
             name for p in ids for name in (f"tokens_per_s_{p}", f"ttft_{p}_p50")]:
