@@ -142,9 +142,10 @@ uint32_t cost_fit(const struct cost *c, const struct cost_step *s, uint32_t n_pa
     return fits;
 }
 
-uint32_t cost_saturation(const struct cost *c, double efficiency, uint32_t max)
+uint32_t cost_saturation(const struct cost *c, const struct cost_step *with, double efficiency,
+                         uint32_t max)
 {
-    double step = c->w[0], token = c->w[1] / SCALE_TOKENS;
+    double step = predict_ms(c, with), token = c->w[1] / SCALE_TOKENS;
     if (token <= 0 || efficiency >= 1)
         return max;
     double n = efficiency / (1 - efficiency) * step / token;

@@ -45,8 +45,9 @@ void cost_add_decode(struct cost_step *s, uint32_t n_past);
 uint32_t cost_fit(const struct cost *c, const struct cost_step *s, uint32_t n_past, uint32_t max,
                   int64_t budget_us);
 
-/* Prompt tokens from which on they take at least the share `efficiency` of a step's time; at most
- * `max`, which is also the answer while nothing is known. */
-uint32_t cost_saturation(const struct cost *c, double efficiency, uint32_t max);
+/* Prompt tokens from which on they take at least the share `efficiency` of the time of a step that
+ * does *with besides; at most `max`, which is also the answer while nothing is known. */
+uint32_t cost_saturation(const struct cost *c, const struct cost_step *with, double efficiency,
+                         uint32_t max);
 
 #endif

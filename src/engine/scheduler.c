@@ -117,7 +117,8 @@ static void set_budget(struct build *b)
     b->budget_us = promised_us(b);
     if (v->short_us > 0 && v->short_us < b->budget_us)
         b->budget_us = v->short_us;
-    b->saturated = cost_saturation(v->cost, v->limits->efficiency, v->limits->max_prefill_tokens);
+    b->saturated = cost_saturation(v->cost, &b->plan->cost, v->limits->efficiency,
+                                   v->limits->max_prefill_tokens);
 }
 
 static uint32_t token_room(const struct build *b)

@@ -218,6 +218,23 @@ static void prompts_join_a_step_until_it_saturates(void **state)
     assert_int_equal(s.plan.n_items, 3);
 }
 
+static void the_more_decodes_the_more_prompts_join(void **state)
+{
+    (void)state;
+    struct scene s;
+    scene_init(&s, "srpf");
+    struct request *a = add(&s, REQUEST_WAITING, 40, 0);
+    struct request *b = add(&s, REQUEST_WAITING, 40, 0);
+    plan(&s);
+    assert_int_equal(s.plan.n_items, 1); /* 32 tokens saturate a step of 4 ms ... */
+    for (int i = 0; i < 8; i++)
+        add(&s, REQUEST_DECODE, 20, 25);
+    plan(&s);
+    assert_int_equal(s.plan.n_items, 10); /* ... and 48 one of 6 ms */
+    expect(&s, 8, a, 40, true);
+    expect(&s, 9, b, 8, true);
+}
+
 static void prompts_and_their_tokens_are_bounded(void **state)
 {
     (void)state;
@@ -598,6 +615,7 @@ int main(void)
         cmocka_unit_test(decodes_alone_over_the_gap_leave_the_least_chunk),
         cmocka_unit_test(decodes_that_do_not_fit_take_turns_and_share_the_gap),
         cmocka_unit_test(prompts_join_a_step_until_it_saturates),
+        cmocka_unit_test(the_more_decodes_the_more_prompts_join),
         cmocka_unit_test(prompts_and_their_tokens_are_bounded),
         cmocka_unit_test(admission_needs_blocks_for_the_prompt),
         cmocka_unit_test(who_has_started_goes_on_when_nobody_is_admitted),
