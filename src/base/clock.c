@@ -9,13 +9,16 @@ void clock_simulate(const int64_t *now_us)
     simulated_us = now_us;
 }
 
-int64_t clock_now_ns(void)
+int64_t clock_real_ns(void)
 {
-    if (simulated_us)
-        return *simulated_us * 1000;
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+int64_t clock_now_ns(void)
+{
+    return simulated_us ? *simulated_us * 1000 : clock_real_ns();
 }
 
 int64_t clock_now_us(void)

@@ -8,6 +8,7 @@ int64_t clock_now_us(void);
 int64_t clock_now_ns(void);
 /* From now on this thread's clock shows *now_us, for simulations; NULL: the real time again. */
 void clock_simulate(const int64_t *now_us);
-int64_t clock_unix_s(void); /* wall clock, for `created` and log lines only */
+int64_t clock_real_ns(void); /* never simulated: what the simulation itself takes */
+int64_t clock_unix_s(void);  /* wall clock, for `created` and log lines only */
 
 #endif

@@ -7,6 +7,7 @@
 #include "cli/bench_replay.h"
 #include "cli/bench_report.h"
 #include "cli/bench_scheduler.h"
+#include "cli/bench_simulate.h"
 #include "cli/bench_streaming.h"
 #include "cli/bench_token_speed.h"
 #include "cli/commands.h"
@@ -16,6 +17,8 @@ static const struct command benches[] = {
     {"curves", bench_curves_main, "TTFT and throughput against length, batch size and rate"},
     {"model", bench_model_main, "tokens per second of the model alone"},
     {"scheduler", bench_scheduler_main, "the engine without HTTP, online and offline"},
+    {"simulate", bench_simulate_main,
+     "scheduling policies over the same arrivals, in virtual time"},
     {"token-speed", bench_token_speed_main, "tokens per second and TTFT of the standard prompts"},
     {"replay", bench_replay_main, "a recorded trace, played again"},
     {"compare", bench_compare_main, "two results, metric by metric; requirements"},

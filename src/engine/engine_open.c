@@ -122,12 +122,12 @@ static enum status start_thread(struct engine *e, struct err *err)
 static enum status list_ends(struct engine *e, struct err *err)
 {
     uint32_t n = 0;
-    for (uint32_t id = 0; id < e->n_vocab; id++)
+    for (uint32_t id = 0; e->tokenizer && id < e->n_vocab; id++)
         n += tokenizer_is_end(e->tokenizer, (int32_t)id);
     e->ends = mem_array(n + 1, sizeof *e->ends);
     if (!e->ends)
         return err_set(err, STATUS_NO_MEMORY, "no memory for %u end tokens", n);
-    for (uint32_t id = 0; id < e->n_vocab; id++)
+    for (uint32_t id = 0; e->tokenizer && id < e->n_vocab; id++)
         if (tokenizer_is_end(e->tokenizer, (int32_t)id))
             e->ends[e->n_ends++] = (int32_t)id;
     return STATUS_OK;

@@ -108,7 +108,7 @@ struct engine {
 struct engine_parts {
     const struct backend_ops *ops;
     const struct model *model;
-    const struct tokenizer *tokenizer;
+    const struct tokenizer *tokenizer; /* NULL: answers have tokens but no text */
     enum engine_mode mode;
     bool by_hand; /* no thread is started: whoever opened it calls engine_turn */
 };

@@ -121,8 +121,8 @@ enum status request_fill(struct request *r, struct request_params *take, uint32_
 {
     reset(r);
     r->max_tokens = max_tokens;
-    r->text_cap = DETOK_ROOM(max_tokens * tokenizer_max_piece(tokenizer));
-    if (!allocate_output(r, take, tokenizer_vocab_size(tokenizer))) {
+    r->text_cap = DETOK_ROOM(tokenizer ? max_tokens * tokenizer_max_piece(tokenizer) : 0);
+    if (!allocate_output(r, take, tokenizer ? tokenizer_vocab_size(tokenizer) : 0)) {
         free_output(r);
         return err_set(err, STATUS_NO_MEMORY, "no memory for a request of %u tokens", max_tokens);
     }
@@ -220,6 +220,8 @@ enum finish_reason request_append(struct request *r, int32_t token,
         r->stop->unarmed = r->n_tokens < r->params.min_tokens;
     if (r->counts.cap > 0)
         counts_add(&r->counts, token, true);
+    if (!tokenizer)
+        return r->n_tokens == r->max_tokens ? FINISH_LENGTH : FINISH_NONE;
     if (!r->params.ignore_eos && tokenizer_is_end(tokenizer, token))
         return FINISH_STOP;
     if (!tokenizer_is_control(tokenizer, token) && append_text(r, token, tokenizer))

@@ -29,6 +29,7 @@ COMMANDS = {
     "scheduler offline": [["scheduler", "--mode", "offline", "--num-requests", 4,
                            "--prompt-tokens", 8, "--max-new-tokens", 4]],
     "replay": [["replay", GOLDEN / "trace.jsonl", "--speed", 10, "--goodput", "ttft:10000"]],
+    "simulate": [["simulate", "--num-requests", 40, "--max-new-tokens", 4]],
     "token-speed": [["token-speed", "--runs", 2, "--max-new-tokens", 4, "--raw"]],
 }
 
@@ -183,7 +184,8 @@ def test_files_are_as_documented(run, tiny, tmp_path, kind):
     seen: set[str] = set()
     for number, arguments in enumerate(COMMANDS[kind]):
         path = tmp_path / f"{number}.json"
-        answer = run("bench", *arguments, "--model", tiny, "--output", path, "--note", "a note")
+        model = [] if kind == "simulate" else ["--model", tiny]
+        answer = run("bench", *arguments, *model, "--output", path, "--note", "a note")
         assert answer.returncode == 0, answer.stderr
         result = json.loads(path.read_text())
         assert kind_of(result) == kind and result["note"] == "a note"

@@ -332,7 +332,8 @@ static void thousands_of_seeds(void **state)
                   (unsigned long long)t.refused, (unsigned long long)t.followed,
                   (unsigned long long)t.errors);
     assert_true(t.parked > SEEDS / 10 && t.preempted > SEEDS / 4 && t.prefix_hit > SEEDS * 100);
-    assert_true(t.gap_missed > SEEDS / 4 && t.cancelled > SEEDS && t.cancelled_parked > SEEDS / 50);
+    assert_true(t.gap_missed > SEEDS / 4 && t.cancelled > SEEDS &&
+                t.cancelled_parked > SEEDS / 200);
     assert_true(t.refused > SEEDS / 4 && t.followed > SEEDS && t.errors > SEEDS / 10);
 }
 
