@@ -224,6 +224,14 @@ static bool may_admit(const struct build *b, const struct request *r)
            blocks_to_goal(r) <= b->admit_blocks && blocks_to_goal(r) <= b->blocks;
 }
 
+/* One look, where cost_fit would search: policies that pass over do this a thousand times. */
+static bool fits_budget(const struct build *b, const struct request *r, uint32_t n)
+{
+    struct cost_step more = b->plan->cost;
+    cost_add_chunk(&more, n, request_past(r));
+    return b->budget_us == INT64_MAX || cost_predict_us(b->v->cost, &more) <= b->budget_us;
+}
+
 /* How many tokens of r this step takes; 0: none. The step's first prompt has SCHEDULER_MIN_CHUNK
  * whatever the budget says, except in a short step. */
 static uint32_t chunk(const struct build *b, const struct request *r)
@@ -234,11 +242,11 @@ static uint32_t chunk(const struct build *b, const struct request *r)
             return 0;
         limit = smaller(limit, b->saturated - b->prefill_tokens);
     }
+    if (b->v->short_us > 0)
+        return limit == r->n_goal - request_past(r) && fits_budget(b, r, limit) ? limit : 0;
     if (limit == 0 || b->budget_us == INT64_MAX)
         return limit;
     uint32_t n = cost_fit(b->v->cost, &b->plan->cost, request_past(r), limit, b->budget_us);
-    if (b->v->short_us > 0)
-        return n == r->n_goal - request_past(r) ? n : 0;
     uint32_t least = smaller(limit, SCHEDULER_MIN_CHUNK);
     if (n >= least)
         return n;
@@ -305,9 +313,7 @@ static void fill_in_order(struct build *b)
 static bool fits_whole(const struct build *b, const struct request *r)
 {
     uint32_t n = r->n_goal - request_past(r);
-    return n <= token_room(b) && n == chunk_limit(r) &&
-           (b->budget_us == INT64_MAX ||
-            cost_fit(b->v->cost, &b->plan->cost, request_past(r), n, b->budget_us) == n);
+    return n <= token_room(b) && n == chunk_limit(r) && fits_budget(b, r, n);
 }
 
 static void collect_all(struct build *b)

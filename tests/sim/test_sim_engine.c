@@ -8,9 +8,9 @@
 #include "unit/engine/fake_backend.h"
 
 #ifdef FIRSTLIGHT_DEBUG /* the sanitizers are slow */
-#define SEEDS 400
+#define SEEDS 1000
 #else
-#define SEEDS 4000
+#define SEEDS 10000
 #endif
 
 #define REQUESTS 40
