@@ -223,7 +223,8 @@ static void check(struct sim *s)
         v->first_in_line = here && r->state == REQUEST_WAITING && !r->leader;
         s->totals->followed += here && r->state == REQUEST_WAITING && r->leader;
         if (here && r->state == REQUEST_WAITING && r->leader)
-            assert_true(!r->leader->leader && r->leader->n_past < r->leader_tokens &&
+            assert_true(r->params.salt.word[1] == r->leader->params.salt.word[1] &&
+                        !r->leader->leader && r->leader->n_past < r->leader_tokens &&
                         r->leader->follow_at > 0 && r->leader->follow_at <= r->leader_tokens);
         if (here && r->state == REQUEST_DECODE)
             assert_true(r->n_past + 1 == r->n_goal && !r->in_step);
