@@ -29,21 +29,22 @@
 #define LIMIT_TEMPLATE_OUTPUT  (32u << 20)  /* bytes of one rendering */
 
 /* Requests */
-#define LIMIT_BODY_BYTES         (8u << 20)  /* decoded bytes of a request body */
-#define LIMIT_BODY_INLINE        (64u << 10) /* larger bodies are parsed by the text worker */
-#define LIMIT_HEADER_BYTES       (16u << 10) /* all request headers together */
-#define LIMIT_JSON_DEPTH         64
-#define LIMIT_MESSAGES           4096 /* messages of one chat request */
-#define LIMIT_STOP_STRINGS       4
-#define LIMIT_STOP_BYTES         256  /* bytes of one stop string */
-#define LIMIT_LOGIT_BIAS         1024 /* entries of logit_bias */
-#define LIMIT_CACHE_SALT_BYTES   256
-#define LIMIT_PRIORITY           1000000 /* of a request, either way */
-#define LIMIT_TOP_K              1000000
-#define LIMIT_TOP_LOGPROBS       20  /* alternatives reported with each token of a chat */
-#define LIMIT_CHOICES            64  /* answers of one request: its prompts times n */
-#define LIMIT_REQUEST_ID_BYTES   128 /* X-Request-Id longer than this is not echoed */
-#define LIMIT_DEFAULT_MAX_TOKENS 512 /* max_tokens when a request names none */
+#define LIMIT_BODY_BYTES          (8u << 20)  /* decoded bytes of a request body */
+#define LIMIT_BODY_INLINE         (64u << 10) /* larger bodies are parsed by the text worker */
+#define LIMIT_HEADER_BYTES        (16u << 10) /* all request headers together */
+#define LIMIT_JSON_DEPTH          64
+#define LIMIT_MESSAGES            4096 /* messages of one chat request */
+#define LIMIT_STOP_STRINGS        4
+#define LIMIT_STOP_BYTES          256  /* bytes of one stop string */
+#define LIMIT_LOGIT_BIAS          1024 /* entries of logit_bias */
+#define LIMIT_CACHE_SALT_BYTES    256
+#define LIMIT_PRIORITY            1000000 /* of a request, either way */
+#define LIMIT_TOP_K               1000000
+#define LIMIT_TOP_LOGPROBS        20  /* alternatives reported with each token of a chat */
+#define LIMIT_COMPLETION_LOGPROBS 5   /* and with each token of a completion */
+#define LIMIT_CHOICES             64  /* answers of one request: its prompts times n */
+#define LIMIT_REQUEST_ID_BYTES    128 /* X-Request-Id longer than this is not echoed */
+#define LIMIT_DEFAULT_MAX_TOKENS  512 /* max_tokens when a request names none */
 
 /* Server */
 #define LIMIT_CONNECTIONS         1024

@@ -13,18 +13,20 @@ static void put_head(struct buf *out, const struct answer *a, const char *chat_o
     json_put(out, a->model);
 }
 
-/* The choice of a chunk: `delta` of a chat, `text` of a completion. finish may be NULL. */
-static void put_choice_start(struct buf *out, const struct answer *a)
+/* The choice of a chunk: `delta` of a chat, `text` of a completion. */
+static void put_choice_start(struct buf *out, const struct answer *a, const struct answer_choice *c)
 {
     put_head(out, a, "chat.completion.chunk");
-    buf_puts(out, ",\"choices\":[{\"index\":0,");
+    buf_printf(out, ",\"choices\":[{\"index\":%u,", c->index);
 }
 
-static void put_choice_end(struct buf *out, const char *finish)
+static void put_choice_end(struct buf *out, const struct answer_choice *c)
 {
-    buf_puts(out, ",\"logprobs\":null,\"finish_reason\":");
-    json_put(out, finish);
-    buf_puts(out, "}]");
+    buf_puts(out, ",\"logprobs\":");
+    buf_puts(out, c->logprobs ? c->logprobs : "null");
+    buf_puts(out, ",\"finish_reason\":");
+    json_put(out, c->finish);
+    buf_putc(out, '}');
 }
 
 static void put_usage(struct buf *out, const struct answer_end *end)
@@ -85,46 +87,46 @@ static void put_measurements(struct buf *out, const struct answer_end *end)
     struct timeline_ttft ttft = timeline_ttft(t);
     int64_t first = t->at_us[TIMELINE_FIRST_TOKEN];
     int64_t generation_us = first ? t->at_us[TIMELINE_FINISHED] - first : 0;
-    uint32_t n = end->completion_tokens;
     put_ttft(out, &ttft);
     buf_puts(out, ",\"timings\":{");
     put_rate(out, "prompt", end->prompt_tokens, ttft.prefill_us);
     buf_putc(out, ',');
-    put_rate(out, "predicted", n, generation_us);
+    put_rate(out, "predicted", end->completion_tokens, generation_us);
     buf_puts(out, "},\"metrics\":{");
     put_part(out, "time_to_first_token", ttft.total_us);
     buf_putc(out, ',');
     put_part(out, "queue_time", ttft.queue_us);
     buf_putc(out, ',');
     put_part(out, "generation_time", generation_us);
-    /* the first token belongs to the prefill: n tokens have n - 1 gaps */
-    double gaps = n > 1 ? n - 1 : 0;
     buf_printf(out, ",\"mean_itl_ms\":%.6f,\"tokens_per_second\":%.6f}",
-               per((double)generation_us / 1e3, gaps), per(gaps * 1e6, (double)generation_us));
+               per((double)end->gaps_us / 1e3, end->n_gaps),
+               per(end->n_gaps * 1e6, (double)generation_us));
 }
 
-void answer_delta(struct buf *out, const struct answer *a, bool first, const char *text, size_t len)
+void answer_delta(struct buf *out, const struct answer *a, const struct answer_choice *c)
 {
-    put_choice_start(out, a);
+    put_choice_start(out, a, c);
     if (a->kind == OPENAI_CHAT)
-        buf_puts(out, first ? "\"delta\":{\"role\":\"assistant\",\"content\":"
-                            : "\"delta\":{\"content\":");
+        buf_puts(out, c->first ? "\"delta\":{\"role\":\"assistant\",\"content\":"
+                               : "\"delta\":{\"content\":");
     else
         buf_puts(out, "\"text\":");
-    json_put_text(out, text, len);
+    json_put_text(out, c->text, c->len);
     buf_puts(out, a->kind == OPENAI_CHAT ? "}" : "");
-    put_choice_end(out, NULL);
-    buf_puts(out, a->include_usage ? ",\"usage\":null}" : "}");
+    put_choice_end(out, c);
+    buf_puts(out, a->include_usage ? "],\"usage\":null}" : "]}");
 }
 
-void answer_finish(struct buf *out, const struct answer *a, const struct answer_end *end)
+void answer_finish(struct buf *out, const struct answer *a, const struct answer_choice *c,
+                   const struct answer_end *end)
 {
-    put_choice_start(out, a);
+    put_choice_start(out, a, c);
     buf_puts(out, a->kind == OPENAI_CHAT ? "\"delta\":{}" : "\"text\":\"\"");
-    put_choice_end(out, end->finish);
+    put_choice_end(out, c);
+    buf_putc(out, ']');
     if (a->include_usage)
         buf_puts(out, ",\"usage\":null");
-    else
+    else if (end)
         put_measurements(out, end);
     buf_putc(out, '}');
 }
@@ -138,18 +140,27 @@ void answer_usage(struct buf *out, const struct answer *a, const struct answer_e
     buf_putc(out, '}');
 }
 
-void answer_whole(struct buf *out, const struct answer *a, const char *text, size_t len,
-                  const struct answer_end *end)
+void answer_head(struct buf *out, const struct answer *a)
 {
     put_head(out, a, "chat.completion");
-    buf_puts(out, ",\"choices\":[{\"index\":0,");
+    buf_puts(out, ",\"choices\":[");
+}
+
+void answer_choice(struct buf *out, const struct answer *a, const struct answer_choice *c)
+{
+    buf_printf(out, "{\"index\":%u,", c->index);
     if (a->kind == OPENAI_CHAT)
         buf_puts(out, "\"message\":{\"role\":\"assistant\",\"content\":");
     else
         buf_puts(out, "\"text\":");
-    json_put_text(out, text, len);
+    json_put_text(out, c->text, c->len);
     buf_puts(out, a->kind == OPENAI_CHAT ? ",\"refusal\":null}" : "");
-    put_choice_end(out, end->finish);
+    put_choice_end(out, c);
+}
+
+void answer_tail(struct buf *out, const struct answer_end *end)
+{
+    buf_putc(out, ']');
     put_usage(out, end);
     put_measurements(out, end);
     buf_putc(out, '}');

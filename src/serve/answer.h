@@ -22,26 +22,39 @@ struct answer {
     bool include_usage; /* every chunk has a `usage`, null but in the one that reports it */
 };
 
-/* How it ended. */
-struct answer_end {
-    const char *finish; /* "stop", "length" */
-    uint32_t prompt_tokens;
-    uint32_t completion_tokens;
-    uint32_t cached_tokens;          /* of the prompt, from the prefix cache */
-    const struct timeline *timeline; /* with first_content stamped */
+/* Something new of one choice, or all of it. */
+struct answer_choice {
+    uint32_t index;
+    bool first;       /* nothing of it was written before */
+    const char *text; /* len bytes */
+    size_t len;
+    const char *logprobs; /* JSON; NULL: none */
+    const char *finish;   /* "stop", "length"; NULL: it goes on */
 };
 
-/* A chunk with some text; the first one of a chat also names the role. */
-void answer_delta(struct buf *out, const struct answer *a, bool first, const char *text,
-                  size_t len);
-/* The chunk that says why it ended. The last chunk of a stream carries the measurements: this one,
- * or the usage chunk that follows when include_usage is set. */
-void answer_finish(struct buf *out, const struct answer *a, const struct answer_end *end);
+/* How it ended, all choices together. A prompt counts once, however many answers it has. */
+struct answer_end {
+    uint32_t prompt_tokens;
+    uint32_t completion_tokens;
+    uint32_t cached_tokens;          /* of the prompts, from the prefix cache */
+    const struct timeline *timeline; /* with first_content stamped */
+    uint32_t n_gaps;                 /* between the tokens of each choice */
+    int64_t gaps_us;                 /* all of them together */
+};
+
+/* A chunk with some text; the first one of a chat's choice also names the role. */
+void answer_delta(struct buf *out, const struct answer *a, const struct answer_choice *c);
+/* The chunk that says why the choice ended. The last chunk of a stream carries the measurements:
+ * this one, or the usage chunk that follows when include_usage is set. `end` is NULL while other
+ * choices go on. */
+void answer_finish(struct buf *out, const struct answer *a, const struct answer_choice *c,
+                   const struct answer_end *end);
 void answer_usage(struct buf *out, const struct answer *a, const struct answer_end *end);
 
-/* The unstreamed answer. */
-void answer_whole(struct buf *out, const struct answer *a, const char *text, size_t len,
-                  const struct answer_end *end);
+/* The unstreamed answer is its head, its choices with commas between, and its tail. */
+void answer_head(struct buf *out, const struct answer *a);
+void answer_choice(struct buf *out, const struct answer *a, const struct answer_choice *c);
+void answer_tail(struct buf *out, const struct answer_end *end);
 
 /* {"error": {...}}; code may be NULL. */
 void answer_error(struct buf *out, const struct err *err, const char *code);

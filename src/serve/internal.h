@@ -51,10 +51,11 @@ void routes_dispatch(void *server, struct http_exchange *x);
 
 /* call.c: a completion, from its body to its log line. */
 struct call;
+struct choice; /* one of its answers: the user of an engine's request */
 void call_begin(struct server *s, struct http_exchange *x, enum openai_kind kind);
-void call_news(struct call *c); /* the engine has news of it */
-void call_prepare(void *call);  /* text worker: parse and tokenize */
-void call_prepared(void *call); /* I/O thread, after that */
+void call_news(struct choice *choice); /* the engine has news of it */
+void call_prepare(void *call);         /* text worker: parse and tokenize */
+void call_prepared(void *call);        /* I/O thread, after that */
 void call_cancel_all(struct server *s);
 
 #endif

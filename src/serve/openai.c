@@ -24,11 +24,6 @@ struct unsupported {
 };
 
 static const struct unsupported unsupported[] = {
-    {"n", BOTH, {"1"}},
-    {"best_of", BOTH, {"1"}},
-    {"logprobs", BOTH, {"false"}},
-    {"top_logprobs", CHAT, {"0"}},
-    {"echo", COMPLETION, {"false"}},
     {"suffix", COMPLETION, {"\"\""}},
     {"tools", CHAT, {"[]"}},
     {"tool_choice", CHAT, {"\"none\"", "\"auto\""}},
@@ -182,42 +177,6 @@ static enum status read_messages(struct openai_request *q, struct err *err)
     return STATUS_OK;
 }
 
-/* The prompt of a completion: a string, [a string], or ids */
-
-static enum status read_ids(struct openai_request *q, const json_t *ids, struct err *err)
-{
-    for (size_t i = 0; i < json_array_size(ids); i++) {
-        int64_t id;
-        char name[40];
-        snprintf(name, sizeof name, "prompt[%zu]", i);
-        enum status st = json_whole(json_array_get(ids, i), name, 0, INT32_MAX, &id, err);
-        if (st)
-            return st;
-        if (!tokens_push(&q->ids, (int32_t)id))
-            return err_set(err, STATUS_NO_MEMORY, "no memory for the prompt");
-    }
-    return STATUS_OK;
-}
-
-static enum status read_prompt(struct openai_request *q, struct err *err)
-{
-    const json_t *prompt = json_object_get(q->json, "prompt");
-    if (json_array_size(prompt) == 1 && json_is_string(json_array_get(prompt, 0)))
-        prompt = json_array_get(prompt, 0);
-    if (json_is_string(prompt)) {
-        q->prompt = json_string_value(prompt);
-        q->prompt_len = json_string_length(prompt);
-        return STATUS_OK;
-    }
-    if (json_array_size(prompt) > 0 && json_is_number(json_array_get(prompt, 0)))
-        return read_ids(q, prompt, err);
-    char found[64];
-    return err_param(err, STATUS_INVALID, "prompt",
-                     "prompt: must be a string, an array of one string, or an array of token ids; "
-                     "several prompts in one request are not implemented; found %s",
-                     json_found(prompt, found, sizeof found));
-}
-
 /* Sampling and the end of the answer */
 
 static enum status read_sampling(struct openai_request *q, struct err *err)
@@ -331,12 +290,81 @@ static enum status read_stop(struct openai_request *q, struct err *err)
 /* The newer name wins. */
 static enum status read_max_tokens(struct openai_request *q, struct err *err)
 {
-    int64_t n = LIMIT_DEFAULT_MAX_TOKENS;
+    int64_t n = LIMIT_DEFAULT_MAX_TOKENS, min = 0;
     enum status st = json_field_int(q->json, "max_tokens", 1, INT32_MAX, &n, err);
     if (st == STATUS_OK)
         st = json_field_int(q->json, "max_completion_tokens", 1, INT32_MAX, &n, err);
+    if (st == STATUS_OK)
+        st = json_field_int(q->json, "min_tokens", 0, INT32_MAX, &min, err);
     q->params.max_tokens = (uint32_t)n;
+    q->params.min_tokens = (uint32_t)min;
+    if (st == STATUS_OK && min > n)
+        return err_param(err, STATUS_INVALID, "min_tokens",
+                         "min_tokens: must be at most max_tokens, which is %d, found %d", (int)n,
+                         (int)min);
     return st;
+}
+
+/* Choices: how many, and what is told of their tokens */
+
+static enum status read_n(struct openai_request *q, struct err *err)
+{
+    int64_t n = 1, best_of;
+    enum status st = json_field_int(q->json, "n", 1, LIMIT_CHOICES, &n, err);
+    best_of = n;
+    if (st == STATUS_OK)
+        st = json_field_int(q->json, "best_of", 1, LIMIT_CHOICES, &best_of, err);
+    if (st)
+        return st;
+    q->n = (uint32_t)n;
+    if (best_of != n)
+        return err_param(err, STATUS_INVALID, "best_of",
+                         "best_of: choosing among answers is not implemented by this server: leave "
+                         "it out, or give n, which is %d; found %d",
+                         (int)n, (int)best_of);
+    if (n * q->prompts.n > LIMIT_CHOICES)
+        return err_param(err, STATUS_INVALID, "n",
+                         "n: %d choices for each of %u prompts are %d, at most %d in one request",
+                         (int)n, q->prompts.n, (int)n * (int)q->prompts.n, LIMIT_CHOICES);
+    return STATUS_OK;
+}
+
+static enum status read_chat_logprobs(struct openai_request *q, struct err *err)
+{
+    int64_t top = 0;
+    enum status st = json_field_bool(q->json, "logprobs", &q->params.logprobs, err);
+    if (st == STATUS_OK)
+        st = json_field_int(q->json, "top_logprobs", 0, LIMIT_TOP_LOGPROBS, &top, err);
+    q->params.top_logprobs = (uint32_t)top;
+    if (st == STATUS_OK && top > 0 && !q->params.logprobs)
+        return err_param(err, STATUS_INVALID, "top_logprobs",
+                         "top_logprobs: only allowed when logprobs is true");
+    return st;
+}
+
+static enum status read_completion_logprobs(struct openai_request *q, struct err *err)
+{
+    const json_t *given = json_object_get(q->json, "logprobs");
+    int64_t top = 0;
+    enum status st = json_field_bool(q->json, "echo", &q->echo, err);
+    if (st || !given || json_is_null(given) || json_is_false(given))
+        return st;
+    st = json_whole(given, "logprobs", 0, LIMIT_COMPLETION_LOGPROBS, &top, err);
+    q->params.logprobs = true;
+    q->params.top_logprobs = (uint32_t)top;
+    if (st == STATUS_OK && q->echo)
+        return err_param(err, STATUS_INVALID, "echo",
+                         "echo: the log probabilities of a prompt are not implemented by this "
+                         "server: leave out echo, or logprobs");
+    return st;
+}
+
+static enum status read_choices(struct openai_request *q, struct err *err)
+{
+    enum status st = read_n(q, err);
+    if (st)
+        return st;
+    return q->kind == OPENAI_CHAT ? read_chat_logprobs(q, err) : read_completion_logprobs(q, err);
 }
 
 static enum status read_stream(struct openai_request *q, struct err *err)
@@ -385,15 +413,22 @@ static enum status read_priority(struct openai_request *q, struct err *err)
     return st;
 }
 
+static enum status read_prompts(struct openai_request *q, struct err *err)
+{
+    if (q->kind == OPENAI_COMPLETION)
+        return asked_read(&q->prompts, json_object_get(q->json, "prompt"), err);
+    enum status st = asked_make(&q->prompts, 1, err);
+    return st ? st : read_messages(q, err);
+}
+
 static enum status read_all(struct openai_request *q, struct err *err)
 {
     enum status st;
     if ((st = check_unsupported(q, err)) ||
-        (st = json_field_text(q->json, "model", &q->model, err)) ||
-        (st = q->kind == OPENAI_CHAT ? read_messages(q, err) : read_prompt(q, err)) ||
+        (st = json_field_text(q->json, "model", &q->model, err)) || (st = read_prompts(q, err)) ||
         (st = read_sampling(q, err)) || (st = read_bias(q, err)) || (st = read_stop(q, err)) ||
-        (st = read_max_tokens(q, err)) || (st = read_stream(q, err)) || (st = read_salt(q, err)) ||
-        (st = read_priority(q, err)) ||
+        (st = read_choices(q, err)) || (st = read_max_tokens(q, err)) ||
+        (st = read_stream(q, err)) || (st = read_salt(q, err)) || (st = read_priority(q, err)) ||
         (st = json_field_bool(q->json, "ignore_eos", &q->params.ignore_eos, err)))
         return st;
     return STATUS_OK;
@@ -407,49 +442,23 @@ enum status openai_parse(struct openai_request *out, enum openai_kind kind, cons
     return st ? st : read_all(out, err);
 }
 
-static enum status check_ids(const struct tokens *ids, uint32_t n_vocab, struct err *err)
-{
-    char name[40];
-    size_t i = 0;
-    while (i < ids->count && (uint32_t)ids->ids[i] < n_vocab)
-        i++;
-    if (i == ids->count)
-        return STATUS_OK;
-    snprintf(name, sizeof name, "prompt[%zu]", i);
-    return err_param(err, STATUS_INVALID, name, "%s: token ids must be below %u, found %d", name,
-                     n_vocab, ids->ids[i]);
-}
-
-static enum status encode(struct openai_request *q, const struct loader *loader, struct err *err)
-{
-    const struct tokenizer *t = loader->tokenizer;
-    if (q->kind == OPENAI_CHAT)
-        return chat_tokens(loader->chat_template, t, q->messages, NULL, true, &q->ids, err);
-    if (!q->prompt)
-        return check_ids(&q->ids, tokenizer_vocab_size(t), err);
-    return tokenizer_encode(t, q->prompt, q->prompt_len, NULL, TOKENIZE_SPECIAL | TOKENIZE_ADD,
-                            &q->ids, err);
-}
-
 enum status openai_tokenize(struct openai_request *q, const struct loader *loader, struct err *err)
 {
-    enum status st = encode(q, loader, err);
-    if (st)
-        return st;
-    if (q->ids.count == 0)
-        return err_param(err, STATUS_INVALID, q->kind == OPENAI_CHAT ? "messages" : "prompt",
-                         "the prompt is empty: it has no tokens");
-    q->params.prompt = q->ids.ids;
-    q->params.n_prompt = (uint32_t)q->ids.count;
-    q->ids = (struct tokens){0};
-    return STATUS_OK;
+    const struct tokenizer *t = loader->tokenizer;
+    if (q->kind == OPENAI_COMPLETION)
+        return asked_tokenize(&q->prompts, t, q->echo, err);
+    struct tokens *ids = &q->prompts.all[0].ids;
+    enum status st = chat_tokens(loader->chat_template, t, q->messages, NULL, true, ids, err);
+    if (st == STATUS_OK && ids->count == 0)
+        return err_param(err, STATUS_INVALID, "messages", "the prompt is empty: it has no tokens");
+    return st;
 }
 
 void openai_request_fini(struct openai_request *q)
 {
     json_decref(q->messages);
     json_decref(q->json);
-    tokens_fini(&q->ids);
+    asked_fini(&q->prompts);
     request_params_fini(&q->params);
     *q = (struct openai_request){0};
 }

@@ -9,6 +9,7 @@
 
 #include "base/err.h"
 #include "engine/engine.h"
+#include "serve/asked.h"
 #include "text/tokenizer.h"
 
 #include <jansson.h>
@@ -19,22 +20,22 @@ enum openai_kind { OPENAI_CHAT, OPENAI_COMPLETION };
 /* Starts zeroed, ends with openai_request_fini. */
 struct openai_request {
     enum openai_kind kind;
-    json_t *json;       /* the whole body; owned; `model`, `prompt` borrow from it */
-    const char *model;  /* NULL: none named */
-    json_t *messages;   /* chat: [{"role", "content"}], contents joined to one string; owned */
-    const char *prompt; /* completion: the text, or NULL when ids came */
-    size_t prompt_len;
-    struct tokens ids; /* completion: the prompt as ids, or empty until tokenized */
+    json_t *json;         /* the whole body; owned; `model`, `prompts` borrow from it */
+    const char *model;    /* NULL: none named */
+    json_t *messages;     /* chat: [{"role", "content"}], contents joined to one string; owned */
+    struct asked prompts; /* one in a chat */
+    uint32_t n;           /* choices of each prompt; prompts.n * n <= LIMIT_CHOICES */
+    bool echo;            /* completion: the prompt's text goes before the answer's */
     bool stream;
     bool include_usage;
-    struct request_params params; /* all but prompt and timeline */
+    struct request_params params; /* of every choice: all but prompt, choice and timeline */
 };
 
 enum status openai_parse(struct openai_request *out, enum openai_kind kind, const char *body,
                          size_t len, struct err *err);
 
-/* Fills params.prompt from messages, prompt or ids, whose ids must be below the vocabulary's size.
- */
+/* Fills the ids of all prompts, from messages, texts or ids, which must be below the vocabulary's
+ * size. */
 enum status openai_tokenize(struct openai_request *q, const struct loader *loader, struct err *err);
 
 void openai_request_fini(struct openai_request *q);

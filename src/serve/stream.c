@@ -10,24 +10,28 @@ static void frame_end(struct buf *out)
     buf_puts(out, "\n\n");
 }
 
-void stream_text(struct stream *s, struct buf *out, const char *text, size_t len)
+void stream_text(struct buf *out, const struct answer *a, const struct answer_choice *c)
 {
     frame_start(out);
-    answer_delta(out, &s->answer, !s->begun, text, len);
+    answer_delta(out, a, c);
     frame_end(out);
-    s->begun = true;
 }
 
-void stream_finish(struct stream *s, struct buf *out, const struct answer_end *end)
+void stream_finish(struct buf *out, const struct answer *a, const struct answer_choice *c,
+                   const struct answer_end *end)
 {
-    if (!s->begun)
-        stream_text(s, out, "", 0);
+    if (c->first) {
+        const struct answer_choice empty = {.index = c->index, .first = true, .text = ""};
+        stream_text(out, a, &empty);
+    }
     frame_start(out);
-    answer_finish(out, &s->answer, end);
+    answer_finish(out, a, c, end);
     frame_end(out);
-    if (s->answer.include_usage) {
+    if (!end)
+        return;
+    if (a->include_usage) {
         frame_start(out);
-        answer_usage(out, &s->answer, end);
+        answer_usage(out, a, end);
         frame_end(out);
     }
     buf_puts(out, "data: [DONE]\n\n");

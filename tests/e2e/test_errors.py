@@ -48,12 +48,13 @@ def test_bodies_that_are_no_json(small, body, says):
     ({"logit_bias": {"5": 200}}, "logit_bias[5]", "between -100 and 100"),
     ({"logit_bias": {"99999": 1}}, "logit_bias", "99999"),
     ({"prompt": [99999]}, "prompt[0]", "below 274"),
-    ({"prompt": ["a", "b"]}, "prompt", "several prompts"),
+    ({"prompt": ["a", 5]}, "prompt[1]", "a string"),
     ({"prompt": ""}, "prompt", "empty"),
-    ({"n": 2}, "n", "not implemented"),
-    ({"echo": True}, "echo", "not implemented"),
+    ({"n": 65}, "n", "between 1 and 64"),
+    ({"best_of": 2}, "best_of", "not implemented"),
+    ({"echo": True, "logprobs": 0}, "echo", "not implemented"),
     ({"suffix": "x"}, "suffix", "not implemented"),
-    ({"logprobs": 3}, "logprobs", "not implemented"),
+    ({"logprobs": 6}, "logprobs", "between 0 and 5"),
     ({"stream": "yes"}, "stream", "true or false"),
 ])
 def test_fields(small, members, param, says):
@@ -214,7 +215,8 @@ def test_garbage(small):
 def test_random_json_is_never_a_crash(small):
     values = [None, True, -1, 0, 1.5, 1e308, "x", [], {}, [[]], [None], {"a": 1}]
     fields = ["prompt", "messages", "max_tokens", "stop", "stream", "logit_bias", "seed", "model",
-              "stream_options", "tools", "n", "temperature"]
+              "stream_options", "tools", "n", "temperature", "logprobs", "top_logprobs", "echo",
+              "best_of", "min_tokens"]
     for field in fields:
         for value in values:
             body = json.dumps({"prompt": "a", "max_tokens": 1, field: value})

@@ -60,12 +60,48 @@ def test_token_ids_as_prompt(client, name):
     assert answer.usage.prompt_tokens == 3
 
 
+def test_choices(client, name):
+    answer = client.chat.completions.create(model=name, messages=QUESTION, n=3, seed=5,
+                                            max_tokens=12)
+    said = [choice.message.content for choice in answer.choices]
+    assert [choice.index for choice in answer.choices] == [0, 1, 2]
+    found = ["", "", ""]
+    for chunk in client.chat.completions.create(model=name, messages=QUESTION, n=3, seed=5,
+                                                max_tokens=12, stream=True):
+        for choice in chunk.choices:
+            found[choice.index] += choice.delta.content or ""
+    assert found == said
+
+
+def test_chat_logprobs(client, name):
+    ask = {"model": name, "messages": QUESTION, "temperature": 0, "max_tokens": 8,
+           "logprobs": True, "top_logprobs": 2}
+    content = client.chat.completions.create(**ask).choices[0].logprobs.content
+    assert "".join(entry.token for entry in content)
+    assert all(entry.top_logprobs[0].token == entry.token for entry in content)
+    assert all(len(entry.top_logprobs) == 2 and entry.bytes for entry in content)
+    parts = [chunk.choices[0].logprobs for chunk in
+             client.chat.completions.create(**ask, stream=True)]
+    assert [entry for part in parts if part for entry in part.content] == content
+
+
+def test_completions_of_several_prompts(client, name):
+    answer = client.completions.create(model=name, prompt=["One", "Two"], n=2, max_tokens=4, seed=1,
+                                       logprobs=2, temperature=0.7)
+    assert [choice.index for choice in answer.choices] == [0, 1, 2, 3]
+    for choice in answer.choices:
+        assert len(choice.logprobs.tokens) == len(choice.logprobs.text_offset)
+        assert choice.logprobs.token_logprobs[0] <= 0
+    echoed = client.completions.create(model=name, prompt="One", echo=True, max_tokens=2)
+    assert echoed.choices[0].text.startswith("One")
+
+
 def test_errors_have_their_class(client, name):
     with pytest.raises(openai.BadRequestError) as caught:
         client.chat.completions.create(model=name, messages=QUESTION, temperature=3)
     assert caught.value.param == "temperature"
     with pytest.raises(openai.BadRequestError) as caught:
-        client.chat.completions.create(model=name, messages=QUESTION, n=2)
+        client.chat.completions.create(model=name, messages=QUESTION, n=65)
     assert caught.value.param == "n"
     with pytest.raises(openai.NotFoundError):
         client.chat.completions.create(model="gpt-9", messages=QUESTION)

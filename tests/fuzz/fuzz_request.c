@@ -32,7 +32,10 @@ static void check_body(enum openai_kind kind, const char *body, size_t size)
         REQUIRE(p->sampling.temperature >= 0 && p->sampling.temperature <= 2);
         REQUIRE(p->sampling.n_bias <= LIMIT_LOGIT_BIAS);
         REQUIRE(kind != OPENAI_CHAT || json_array_size(q.messages) > 0);
-        REQUIRE(kind == OPENAI_CHAT || q.prompt || q.ids.count > 0);
+        REQUIRE(q.n >= 1 && q.prompts.n >= 1 && q.prompts.n * q.n <= LIMIT_CHOICES);
+        REQUIRE(p->min_tokens <= p->max_tokens && p->top_logprobs <= LIMIT_TOP_LOGPROBS);
+        for (uint32_t i = 0; i < q.prompts.n; i++)
+            REQUIRE(kind == OPENAI_CHAT || q.prompts.all[i].text || q.prompts.all[i].ids.count > 0);
     } else {
         json_put(&b, e.text);
         json_t *text = json_loadb(buf_str(&b), b.len, JSON_DECODE_ANY, NULL);

@@ -30,7 +30,9 @@ CHATS = {
             "top_k": 5, "min_p": 0.1, "repetition_penalty": 1.1, "presence_penalty": -1,
             "frequency_penalty": 1, "seed": 1, "stop": ["a", "b"], "max_tokens": 5,
             "max_completion_tokens": 6, "logit_bias": {"5": -1, "6": 2.5}, "ignore_eos": True},
-    "unsupported": {"messages": [USER], "n": 2, "logprobs": True, "tools": [{}],
+    "choices": {"messages": [USER], "n": 2, "logprobs": True, "top_logprobs": 20,
+                "min_tokens": 3, "best_of": 2},
+    "unsupported": {"messages": [USER], "n": 65, "best_of": 2, "tools": [{}],
                     "response_format": {"type": "text"}},
     "unicode": {"messages": [{"role": "assistant", "content": "\u00e9\u4e2d\U0001f600\u2028"}]},
 }
@@ -38,7 +40,8 @@ PROMPTS = {
     "text": {"prompt": "hi", "max_tokens": 3},
     "ids": {"prompt": [1, 2, 3]},
     "one": {"prompt": ["hi"], "stop": "x"},
-    "two": {"prompt": ["hi", "ho"], "echo": True},
+    "two": {"prompt": ["hi", "ho"], "echo": True, "n": 3},
+    "lists": {"prompt": [[1, 2], [3]], "logprobs": 5, "min_tokens": 1},
 }
 
 

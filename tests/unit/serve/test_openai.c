@@ -117,6 +117,8 @@ static const struct {
      {"{}", "{\"0\":100}", "null"},
      {"[]", "{\"a\":1}", "{\"-1\":1}", "{\"5x\":1}", "{\"99999999999\":1}"}},
     {"model", {"\"m\"", "null"}, {"5", "[]"}},
+    {"n", {"1", "64", "null"}, {"0", "-1", "65", "1.5", "\"2\"", "1e18"}},
+    {"min_tokens", {"0", "512", "null"}, {"-1", "513", "0.5", "\"1\"", "1e12"}},
 };
 
 static void test_ranges(void **state)
@@ -150,11 +152,11 @@ static const struct {
     const char *good[3];
     const char *bad[3];
 } unsupported[] = {
-    {3, "n", {"1", "null"}, {"2", "0", "\"1\""}},
-    {3, "best_of", {"1"}, {"2"}},
-    {3, "logprobs", {"false", "null"}, {"true", "5"}},
-    {1, "top_logprobs", {"0"}, {"3"}},
-    {2, "echo", {"false"}, {"true"}},
+    {3, "best_of", {"1", "null"}, {"2", "0", "\"1\""}},
+    {1, "logprobs", {"false", "true", "null"}, {"1", "\"true\"", "[]"}},
+    {1, "top_logprobs", {"0", "null"}, {"3", "21", "1.5"}},
+    {2, "logprobs", {"0", "5", "false"}, {"6", "-1", "true"}},
+    {2, "echo", {"true", "false"}, {"1", "\"\""}},
     {2, "suffix", {"\"\"", "null"}, {"\"x\""}},
     {1, "tools", {"[]", "null"}, {"[{\"type\":\"function\"}]"}},
     {1, "tool_choice", {"\"none\"", "\"auto\""}, {"\"required\"", "{}"}},
@@ -176,14 +178,15 @@ static void try_unsupported(size_t i, enum openai_kind kind)
     char members[200];
     for (size_t k = 0; k < 3 && unsupported[i].good[k]; k++) {
         snprintf(members, sizeof members, "\"%s\":%s", unsupported[i].name, unsupported[i].good[k]);
-        accepted(kind, members);
+        if (unsupported[i].kinds & (kind == OPENAI_CHAT ? 1 : 2))
+            accepted(kind, members);
     }
     for (size_t k = 0; k < 3 && unsupported[i].bad[k]; k++) {
         snprintf(members, sizeof members, "\"%s\":%s", unsupported[i].name, unsupported[i].bad[k]);
         if (unsupported[i].kinds & (kind == OPENAI_CHAT ? 1 : 2))
             refused(kind, members, unsupported[i].name);
-        else
-            accepted(kind, members); /* unknown there, so ignored */
+        else if (strcmp(unsupported[i].name, "logprobs") != 0) /* both have it, each its own */
+            accepted(kind, members);                           /* unknown there, so ignored */
     }
 }
 
@@ -309,20 +312,37 @@ static void test_prompts(void **state)
     struct openai_request q;
     struct err e;
     assert_int_equal(parse_body(&q, OPENAI_COMPLETION, "{\"prompt\":[\"hi\"]}", &e), STATUS_OK);
-    assert_string_equal(q.prompt, "hi");
+    assert_int_equal(q.prompts.n, 1);
+    assert_string_equal(q.prompts.all[0].text, "hi");
     openai_request_fini(&q);
     assert_int_equal(parse_body(&q, OPENAI_COMPLETION, "{\"prompt\":[1,2,3]}", &e), STATUS_OK);
-    assert_null(q.prompt);
-    assert_int_equal(q.ids.count, 3);
-    assert_int_equal(q.ids.ids[2], 3);
+    assert_null(q.prompts.all[0].text);
+    assert_int_equal(q.prompts.all[0].ids.count, 3);
+    assert_int_equal(q.prompts.all[0].ids.ids[2], 3);
+    openai_request_fini(&q);
+    assert_int_equal(parse_body(&q, OPENAI_COMPLETION, "{\"prompt\":[\"a\",\"bc\"]}", &e),
+                     STATUS_OK);
+    assert_int_equal(q.prompts.n, 2);
+    assert_int_equal(q.prompts.all[1].len, 2);
+    openai_request_fini(&q);
+    assert_int_equal(parse_body(&q, OPENAI_COMPLETION, "{\"prompt\":[[1],[2,3]]}", &e), STATUS_OK);
+    assert_int_equal(q.prompts.n, 2);
+    assert_int_equal(q.prompts.all[1].ids.ids[1], 3);
     openai_request_fini(&q);
     static const char *const bad[] = {
         "{}",
         "{\"prompt\":null}",
         "{\"prompt\":5}",
         "{\"prompt\":[]}",
-        "{\"prompt\":[\"a\",\"b\"]}",
-        "{\"prompt\":[[1,2]]}",
+        "{\"prompt\":[\"a\",1]}",
+        "{\"prompt\":[\"a\",[1]]}",
+        "{\"prompt\":[[1,2],\"a\"]}",
+        "{\"prompt\":[[1,2],[]]}",
+        "{\"prompt\":[[]]}",
+        "{\"prompt\":[[[1]]]}",
+        "{\"prompt\":[[1,-1]]}",
+        "{\"prompt\":[null]}",
+        "{\"prompt\":{}}",
         "{\"prompt\":[1,\"a\"]}",
         "{\"prompt\":[-1]}",
         "{\"prompt\":[1.5]}",
@@ -336,6 +356,39 @@ static void test_prompts(void **state)
     }
 }
 
+/* LIMIT_CHOICES, LIMIT_TOP_LOGPROBS, LIMIT_COMPLETION_LOGPROBS */
+static void test_choices(void **state)
+{
+    (void)state;
+    for (int over = 0; over < 2; over++) {
+        struct openai_request q;
+        struct err e = {0};
+        struct buf b = {0};
+        buf_puts(&b, "{\"prompt\":[");
+        for (int i = 0; i < LIMIT_CHOICES + over; i++)
+            buf_puts(&b, i ? ",\"a\"" : "\"a\"");
+        buf_puts(&b, "]}");
+        assert_int_equal(openai_parse(&q, OPENAI_COMPLETION, buf_str(&b), b.len, &e),
+                         over ? STATUS_INVALID : STATUS_OK);
+        openai_request_fini(&q);
+        buf_fini(&b);
+        const char *body = over ? "{\"prompt\":[[1],[2],[3]],\"n\":22}"
+                                : "{\"prompt\":[[1],[2],[3]],\"n\":21,\"best_of\":21}";
+        assert_int_equal(parse_body(&q, OPENAI_COMPLETION, body, &e),
+                         over ? STATUS_INVALID : STATUS_OK);
+        assert_string_equal(e.param, over ? "n" : "");
+        assert_int_equal(q.n, over ? 22 : 21);
+        openai_request_fini(&q);
+    }
+    accepted(OPENAI_CHAT, "\"logprobs\":true,\"top_logprobs\":20");
+    refused(OPENAI_CHAT, "\"logprobs\":true,\"top_logprobs\":21", "top_logprobs");
+    refused(OPENAI_CHAT, "\"logprobs\":false,\"top_logprobs\":1", "top_logprobs");
+    refused(OPENAI_COMPLETION, "\"logprobs\":0,\"echo\":true", "echo");
+    refused(OPENAI_CHAT, "\"n\":2,\"best_of\":3", "best_of");
+    accepted(OPENAI_CHAT, "\"max_tokens\":5,\"min_tokens\":5");
+    refused(OPENAI_CHAT, "\"max_tokens\":5,\"min_tokens\":6", "min_tokens");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -343,7 +396,7 @@ int main(void)
         cmocka_unit_test(test_ranges),        cmocka_unit_test(test_unsupported),
         cmocka_unit_test(test_messages),      cmocka_unit_test(test_bad_messages),
         cmocka_unit_test(test_many_messages), cmocka_unit_test(test_large_fields),
-        cmocka_unit_test(test_prompts),
+        cmocka_unit_test(test_choices),       cmocka_unit_test(test_prompts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

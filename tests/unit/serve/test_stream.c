@@ -21,15 +21,30 @@ static const struct timeline times = {.at_us = {
                                           [TIMELINE_FINISHED] = 32000,
                                       }};
 static const struct answer_end end = {
-    .finish = "stop", .prompt_tokens = 10, .completion_tokens = 5, .timeline = &times};
+    .prompt_tokens = 10, .completion_tokens = 5, .timeline = &times, .n_gaps = 4, .gaps_us = 20000};
 
-static struct stream make(enum openai_kind kind, bool usage)
+static struct answer make(enum openai_kind kind, bool usage)
 {
-    return (struct stream){.answer = {.kind = kind,
-                                      .id = "id-1",
-                                      .model = "m\"\xe2\x80\xa8",
-                                      .created = 42,
-                                      .include_usage = usage}};
+    return (struct answer){.kind = kind,
+                           .id = "id-1",
+                           .model = "m\"\xe2\x80\xa8",
+                           .created = 42,
+                           .include_usage = usage};
+}
+
+static void put_text(const struct answer *a, struct buf *b, uint32_t index, bool first,
+                     const char *text)
+{
+    const struct answer_choice c = {
+        .index = index, .first = first, .text = text, .len = strlen(text)};
+    stream_text(b, a, &c);
+}
+
+static void put_finish(const struct answer *a, struct buf *b, uint32_t index, bool first,
+                       const struct answer_end *last)
+{
+    const struct answer_choice c = {.index = index, .first = first, .finish = "stop"};
+    stream_finish(b, a, &c, last);
 }
 
 /* The JSON of each frame; [DONE] as NULL behind them. */
@@ -81,12 +96,12 @@ static void release(json_t **list, size_t n)
 static void test_chat(void **state)
 {
     (void)state;
-    struct stream s = make(OPENAI_CHAT, false);
+    struct answer s = make(OPENAI_CHAT, false);
     struct buf b = {0};
     json_t *f[MAX_FRAMES];
-    stream_text(&s, &b, "a\nb", 3);
-    stream_text(&s, &b, "c", 1);
-    stream_finish(&s, &b, &end);
+    put_text(&s, &b, 0, true, "a\nb");
+    put_text(&s, &b, 0, false, "c");
+    put_finish(&s, &b, 0, false, &end);
     size_t n = frames(&b, f);
     assert_int_equal(n, 3);
     assert_string_equal(delta(f[0], "role"), "assistant");
@@ -106,11 +121,11 @@ static void test_chat(void **state)
 static void test_usage(void **state)
 {
     (void)state;
-    struct stream s = make(OPENAI_CHAT, true);
+    struct answer s = make(OPENAI_CHAT, true);
     struct buf b = {0};
     json_t *f[MAX_FRAMES];
-    stream_text(&s, &b, "a", 1);
-    stream_finish(&s, &b, &end);
+    put_text(&s, &b, 0, true, "a");
+    put_finish(&s, &b, 0, false, &end);
     size_t n = frames(&b, f);
     assert_int_equal(n, 3);
     assert_true(json_is_null(json_object_get(f[0], "usage")));
@@ -128,10 +143,10 @@ static void test_usage(void **state)
 static void test_empty(void **state)
 {
     (void)state;
-    struct stream s = make(OPENAI_CHAT, false);
+    struct answer s = make(OPENAI_CHAT, false);
     struct buf b = {0};
     json_t *f[MAX_FRAMES];
-    stream_finish(&s, &b, &end);
+    put_finish(&s, &b, 0, true, &end);
     size_t n = frames(&b, f);
     assert_int_equal(n, 2);
     assert_string_equal(delta(f[0], "role"), "assistant");
@@ -143,16 +158,41 @@ static void test_empty(void **state)
 static void test_completion(void **state)
 {
     (void)state;
-    struct stream s = make(OPENAI_COMPLETION, false);
+    struct answer s = make(OPENAI_COMPLETION, false);
     struct buf b = {0};
     json_t *f[MAX_FRAMES];
-    stream_text(&s, &b, "a", 1);
-    stream_finish(&s, &b, &end);
+    put_text(&s, &b, 0, true, "a");
+    put_finish(&s, &b, 0, false, &end);
     size_t n = frames(&b, f);
     assert_int_equal(n, 2);
     assert_string_equal(json_string_value(json_object_get(choice(f[0]), "text")), "a");
     assert_string_equal(json_string_value(json_object_get(f[0], "object")), "text_completion");
     assert_string_equal(finish(f[1]), "stop");
+    release(f, n);
+}
+
+/* Choices come mixed; the last one to end has the measurements and the stream's end. */
+static void test_choices(void **state)
+{
+    (void)state;
+    struct answer s = make(OPENAI_CHAT, false);
+    struct buf b = {0};
+    json_t *f[MAX_FRAMES];
+    put_text(&s, &b, 1, true, "x");
+    put_text(&s, &b, 0, true, "a");
+    put_finish(&s, &b, 0, false, NULL);
+    put_text(&s, &b, 1, false, "y");
+    put_finish(&s, &b, 2, true, NULL);
+    put_finish(&s, &b, 1, false, &end);
+    size_t n = frames(&b, f);
+    static const int indices[] = {1, 0, 0, 1, 2, 2, 1};
+    assert_int_equal(n, 7);
+    for (size_t i = 0; i < n; i++) {
+        assert_int_equal(json_integer_value(json_object_get(choice(f[i]), "index")), indices[i]);
+        assert_int_equal(json_object_get(f[i], "ttft") != NULL, i == n - 1);
+        assert_int_equal(finish(f[i]) != NULL, i == 2 || i == 5 || i == 6);
+        assert_int_equal(delta(f[i], "role") != NULL, i == 0 || i == 1 || i == 4);
+    }
     release(f, n);
 }
 
@@ -168,8 +208,11 @@ static void test_measurements(void **state)
 {
     (void)state;
     struct buf b = {0};
-    struct stream s = make(OPENAI_CHAT, false);
-    answer_whole(&b, &s.answer, "text", 4, &end);
+    struct answer s = make(OPENAI_CHAT, false);
+    const struct answer_choice c = {.text = "text", .len = 4, .finish = "stop"};
+    answer_head(&b, &s);
+    answer_choice(&b, &s, &c);
+    answer_tail(&b, &end);
     json_t *whole = json_loads(buf_str(&b), JSON_REJECT_DUPLICATES, NULL);
     const json_t *ttft = json_object_get(whole, "ttft");
     static const char *const parts[] = {"receive_ms", "tokenize_ms", "submit_ms",     "queue_ms",
@@ -217,9 +260,10 @@ static void test_error(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_chat),         cmocka_unit_test(test_usage),
-        cmocka_unit_test(test_empty),        cmocka_unit_test(test_completion),
-        cmocka_unit_test(test_measurements), cmocka_unit_test(test_error),
+        cmocka_unit_test(test_chat),       cmocka_unit_test(test_usage),
+        cmocka_unit_test(test_choices),    cmocka_unit_test(test_empty),
+        cmocka_unit_test(test_completion), cmocka_unit_test(test_measurements),
+        cmocka_unit_test(test_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,40 @@
+/* The prompts that were asked with: what may stand in `prompt`, and their tokens.
+ *
+ *     "text"                 one prompt
+ *     ["text", "text", ...]  several
+ *     [1, 2, 3]              one, as token ids
+ *     [[1, 2], [3], ...]     several
+ */
+#ifndef FIRSTLIGHT_SERVE_ASKED_H
+#define FIRSTLIGHT_SERVE_ASKED_H
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "text/tokenizer.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+
+struct asked_prompt {
+    const char *text; /* borrowed from the JSON; NULL when ids came, and in a chat */
+    size_t len;
+    struct tokens ids; /* empty until tokenized when there is a text */
+    struct buf shown;  /* with ids and echo: what they spell */
+};
+
+/* Starts zeroed, ends with asked_fini. */
+struct asked {
+    struct asked_prompt *all;
+    uint32_t n;
+};
+
+/* Room for n prompts, all empty. */
+enum status asked_make(struct asked *p, uint32_t n, struct err *err);
+enum status asked_read(struct asked *p, const json_t *value, struct err *err);
+/* Tokenizes texts and checks ids; with `echo` also spells ids. */
+enum status asked_tokenize(struct asked *p, const struct tokenizer *t, bool echo, struct err *err);
+/* The text that echo gives back, *len bytes. */
+const char *asked_text(const struct asked *p, uint32_t at, size_t *len);
+void asked_fini(struct asked *p);
+
+#endif
