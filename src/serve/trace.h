@@ -22,7 +22,7 @@
 
 struct trace;
 
-/* One request. The times are clock_now_us(). */
+/* One request; of several choices, the first. The times are clock_now_us(). */
 struct trace_line {
     int64_t received_us;
     uint32_t output_length;
