@@ -11,7 +11,8 @@ from conftest import GOLDEN
 
 TEXT = "/v1/completions"
 CHAT = "/v1/chat/completions"
-TINY = {row["name"]: row for row in json.loads((GOLDEN / "tiny/manifest.json").read_text())["models"]}
+MODELS = json.loads((GOLDEN / "tiny/manifest.json").read_text())["models"]
+IDS = next(row["ids"] for row in MODELS if row["name"] == "base")
 # a float of up to 20 or so; the reference's own tolerance is 1e-4
 TOLERANCE = 2e-4
 HELLO = {"messages": [{"role": "user", "content": "Say hello in five languages, with emoji."}],
@@ -33,13 +34,12 @@ def exact(servers, tiny):
 
 
 def test_equal_to_transformers(exact):
-    ids = TINY["base"]["ids"]
     expected = log_softmax(np.load(GOLDEN / "tiny/base.npy"))
-    prompts = [ids[:n + 1] for n in range(len(ids))]
+    prompts = [IDS[:n + 1] for n in range(len(IDS))]
     status, answer = exact.post(TEXT, {"prompt": prompts, "max_tokens": 1, "temperature": 0,
                                        "logprobs": 5, "ignore_eos": True})
     assert status == 200, answer
-    assert [c["index"] for c in answer["choices"]] == list(range(len(ids)))
+    assert [c["index"] for c in answer["choices"]] == list(range(len(IDS)))
     for choice, row in zip(answer["choices"], expected, strict=True):
         found = choice["logprobs"]
         best = np.sort(row)[::-1][:5]
@@ -50,7 +50,7 @@ def test_equal_to_transformers(exact):
 
 def test_they_are_the_models_own_whatever_the_sampling(exact):
     """Bias, penalties and temperature choose another token; they change no probability."""
-    ask = {"prompt": TINY["base"]["ids"], "max_tokens": 1, "logprobs": 5, "ignore_eos": True}
+    ask = {"prompt": IDS, "max_tokens": 1, "logprobs": 5, "ignore_eos": True}
     _, plain = exact.post(TEXT, ask | {"temperature": 0})
     _, bent = exact.post(TEXT, ask | {"temperature": 2, "seed": 3, "logit_bias": {"100": 100},
                                       "repetition_penalty": 2, "top_k": 3})

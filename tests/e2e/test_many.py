@@ -29,7 +29,7 @@ def cached(answer: dict) -> int:
 
 
 def streamed(server, path: str, **body) -> tuple[list[str], list[dict]]:
-    """The text of every choice, and all chunks; checks that each choice ends once and is over then."""
+    """The text of every choice, and all chunks; each choice ends once and is over then."""
     parts = chunks(server, path, body)
     found: dict[int, str] = {}
     ended = set()
