@@ -17,6 +17,8 @@ struct build {
     uint32_t saturated;    /* prompt tokens from which on no further prompt joins */
 };
 
+#define SUBMIT_US 10000
+
 enum added { ADDED, NO_ROOM, NOT_ADMITTED };
 
 static uint32_t smaller(uint32_t a, uint32_t b)
@@ -48,7 +50,7 @@ static bool any_prefill(const struct scheduler_view *v)
     for (const struct request *r = v->prefill->first; r; r = r->next)
         if (may_prefill(r))
             return true;
-    return v->waiting->n > 0;
+    return v->waiting->n > 0 && v->prefill->n + v->decode->n < v->limits->max_active;
 }
 
 /* Decodes that a step holds: a place is left for a prompt when there is one. */
@@ -217,11 +219,13 @@ static bool keeps_promise(const struct build *b, const struct request *r)
            v->limits->decode_gap_us;
 }
 
-/* Nobody is admitted whose prompt does not find its blocks: preempting is for what grows later. */
+/* Nobody is admitted whose prompt does not find its blocks, with one more for each decode to grow
+ * into: putting requests back is for what grows later. */
 static bool may_admit(const struct build *b, const struct request *r)
 {
+    uint32_t needed = blocks_to_goal(r) + b->v->decode->n;
     return b->active < b->v->limits->max_active && keeps_promise(b, r) &&
-           blocks_to_goal(r) <= b->admit_blocks && blocks_to_goal(r) <= b->blocks;
+           needed <= b->admit_blocks && needed <= b->blocks;
 }
 
 /* One look, where cost_fit would search: policies that pass over do this a thousand times. */
@@ -464,13 +468,14 @@ static int64_t prefill_us(const struct scheduler_view *v, const struct request *
     return cost_predict_us(v->cost, &work);
 }
 
-/* Only those that came after the plan are looked at: the others were ranked then. */
+/* Only those that came after the plan are looked at: the others were ranked then. A request is
+ * stamped up to SUBMIT_US before the engine thread hears of it. */
 static bool shorter_came(const struct scheduler_view *v, const struct plan *running,
                          int64_t short_us)
 {
     double best = rank(v, running->items[0].request);
-    for (const struct request *r = v->waiting->last; r && r->arrived_us > running->planned_us;
-         r = r->prev)
+    int64_t since_us = running->planned_us - SUBMIT_US;
+    for (const struct request *r = v->waiting->last; r && r->arrived_us > since_us; r = r->prev)
         if (may_prefill(r) && prefill_us(v, r) <= short_us && blocks_to_goal(r) <= v->blocks &&
             rank(v, r) < best)
             return true;
