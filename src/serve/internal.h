@@ -53,9 +53,11 @@ void routes_dispatch(void *server, struct http_exchange *x);
 struct call;
 struct choice; /* one of its answers: the user of an engine's request */
 void call_begin(struct server *s, struct http_exchange *x, enum openai_kind kind);
-void call_news(struct choice *choice); /* the engine has news of it */
-void call_prepare(void *call);         /* text worker: parse and tokenize */
-void call_prepared(void *call);        /* I/O thread, after that */
+void call_prepare(void *call);  /* text worker: parse and tokenize */
+void call_prepared(void *call); /* I/O thread, after that */
 void call_cancel_all(struct server *s);
+
+/* reply.c: the engine has news of the choice. */
+void reply_news(struct choice *ch);
 
 #endif

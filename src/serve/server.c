@@ -52,7 +52,7 @@ static void on_engine(evutil_socket_t fd, short what, void *arg)
     (void)what;
     engine_events_clear(s->engine);
     while ((r = engine_next_event(s->engine)))
-        call_news(request_user(r));
+        reply_news(request_user(r));
 }
 
 static void announce(struct server *s)
@@ -220,7 +220,7 @@ static void finish_calls(struct server *s)
     while (s->calls) {
         engine_wait(s->engine);
         while ((r = engine_next_event(s->engine)))
-            call_news(request_user(r));
+            reply_news(request_user(r));
     }
 }
 

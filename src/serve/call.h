@@ -1,0 +1,75 @@
+/* A call and its choices: shared by call.c (its life) and reply.c (what is written of it).
+ *
+ * A call has one choice or several, each a request of its own: those of the first prompt, then
+ * those of the next. All of them are submitted at once or none. Each is written, or kept as JSON,
+ * as it comes; the answer ends with the last of them.
+ */
+#ifndef FIRSTLIGHT_SERVE_CALL_H
+#define FIRSTLIGHT_SERVE_CALL_H
+
+#include "base/buf.h"
+#include "serve/id.h"
+#include "serve/internal.h"
+#include "serve/stream.h"
+#include "serve/token_json.h"
+
+#include <event2/event_struct.h>
+
+struct choice {
+    struct call *call;
+    struct request *r; /* NULL before submission and after release */
+    uint32_t index;
+    bool begun;                 /* some of it was written */
+    uint32_t cached_tokens;     /* once released */
+    struct token_cursor cursor; /* of its log probabilities */
+    struct buf json;            /* unstreamed: what it became */
+};
+
+struct call {
+    struct server *server;
+    struct call *next, *prev;
+    struct http_exchange *x; /* NULL once it has ended */
+    struct choice *choices;  /* (n_choices); NULL before submission */
+    uint32_t n_choices;
+    uint32_t n_live; /* choices whose requests are the engine's */
+    bool preparing;  /* the text worker has it */
+
+    struct evbuffer *body;
+    struct openai_request ask;
+    struct timeline timeline; /* until the answer; then that of the choice that came first */
+    enum status prepared;
+    struct err err;
+    const char *code; /* of err, for the client */
+
+    struct answer answer;
+    bool streaming;
+    bool answered; /* nothing more is written */
+    bool behind;   /* news waits until the client has taken what was written */
+    struct event comment_event;
+    int64_t written_us;
+    char id[ID_DIGITS + 16];
+    struct buf out, logprobs;
+
+    struct trace_line *trace; /* what --record will say of it; NULL without, or without memory */
+
+    /* for the log line and the trace */
+    char request_id[LIMIT_REQUEST_ID_BYTES + 1];
+    int status;
+    bool gone;
+    uint32_t prompt_tokens, completion_tokens, max_tokens; /* max: of each choice */
+    uint32_t first_tokens;                                 /* of the first choice */
+    enum finish_reason finish;
+    uint32_t n_gaps; /* between tokens */
+    int64_t gaps_us;
+};
+
+/* call.c */
+void call_let_go(struct call *c); /* frees it if nobody holds it any more */
+void call_cancel(struct call *c); /* all that still run */
+
+/* reply.c. The exchange may end inside each of these, and the call with it. */
+void reply_start_stream(struct call *c);
+void reply_drained(struct http_exchange *x);                    /* http_exchange's */
+void reply_comment(evutil_socket_t fd, short what, void *call); /* the comment event's */
+
+#endif
