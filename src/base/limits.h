@@ -59,6 +59,7 @@
 #define LIMIT_STREAM_BUFFER       (1u << 20)  /* written and not yet taken; then a stream waits */
 #define LIMIT_TRACE_LINES         4096 /* of --record that wait for the disk; more are dropped */
 #define LIMIT_TRACE_BYTES         (16u << 20) /* of those lines */
+#define LIMIT_RECENT_REQUESTS     256         /* of /v1/debug/requests */
 #define LIMIT_API_KEYS            1024
 #define LIMIT_API_KEY_BYTES       256
 

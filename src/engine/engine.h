@@ -79,6 +79,7 @@ struct engine_info {
     uint32_t n_kv_blocks;
     uint32_t n_slots;
     int n_threads;
+    bool prefix_cache; /* it is on */
     struct backend_memory memory;
     size_t slots_memory;
 };

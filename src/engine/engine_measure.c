@@ -116,11 +116,10 @@ void engine_stats(const struct engine *e, struct engine_stats *out)
 
 void engine_step_stats(const struct engine *e, struct engine_step_stats *out)
 {
-    const struct engine_step_stats warm_steps = e->warm_steps; /* which *out may be */
     histogram_read(&e->step_time, &out->time);
     histogram_read(&e->step_error, &out->error);
-    histogram_subtract(&out->time, &warm_steps.time);
-    histogram_subtract(&out->error, &warm_steps.error);
+    histogram_subtract(&out->time, &e->warm_steps.time);
+    histogram_subtract(&out->error, &e->warm_steps.error);
 }
 
 void engine_usage(const struct engine *e, struct pool_usage *out)

@@ -224,6 +224,7 @@ void engine_info(const struct engine *e, struct engine_info *out)
         .n_kv_blocks = e->kv.n_blocks,
         .n_slots = e->n_slots,
         .n_threads = e->backend->options.n_threads,
+        .prefix_cache = e->cache_on,
         .slots_memory = e->n_slots * sizeof *e->slots +
                         (size_t)e->n_slots * e->kv.table_size * sizeof *e->kv.tables,
     };

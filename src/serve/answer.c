@@ -44,8 +44,9 @@ static void put_part(struct buf *out, const char *name, int64_t us)
     json_put_ms(out, us);
 }
 
-static void put_ttft(struct buf *out, const struct timeline_ttft *t)
+void answer_ttft(struct buf *out, const struct timeline *timeline)
 {
+    const struct timeline_ttft ttft = timeline_ttft(timeline), *t = &ttft;
     const struct {
         const char *name;
         int64_t us;
@@ -68,6 +69,31 @@ static void put_ttft(struct buf *out, const struct timeline_ttft *t)
     buf_putc(out, '}');
 }
 
+void answer_server_timing(struct buf *out, const struct timeline *t)
+{
+    const struct timeline_ttft parts = timeline_ttft(t);
+    int64_t first = t->at_us[TIMELINE_FIRST_TOKEN], end = t->at_us[TIMELINE_FINISHED];
+    const struct {
+        const char *name;
+        int64_t us;
+    } entries[] = {
+        {"receive", parts.receive_us},
+        {"tokenize", parts.tokenize_us},
+        {"submit", parts.submit_us},
+        {"queue", parts.queue_us},
+        {"cache", parts.cache_us},
+        {"prefill", parts.prefill_us},
+        {"ttft", first - t->at_us[TIMELINE_RECEIVED]},
+        {"decode", end - first},
+        {"write", t->at_us[TIMELINE_FIRST_CONTENT] - end},
+        {"total", parts.total_us},
+    };
+    for (size_t i = 0; i < sizeof entries / sizeof *entries; i++) {
+        buf_printf(out, "%s%s;dur=", i > 0 ? ", " : "", entries[i].name);
+        json_put_ms(out, entries[i].us);
+    }
+}
+
 static double per(double amount, double of)
 {
     return of > 0 ? amount / of : 0;
@@ -87,7 +113,7 @@ static void put_measurements(struct buf *out, const struct answer_end *end)
     struct timeline_ttft ttft = timeline_ttft(t);
     int64_t first = t->at_us[TIMELINE_FIRST_TOKEN];
     int64_t generation_us = first ? t->at_us[TIMELINE_FINISHED] - first : 0;
-    put_ttft(out, &ttft);
+    answer_ttft(out, t);
     buf_puts(out, ",\"timings\":{");
     put_rate(out, "prompt", end->prompt_tokens, ttft.prefill_us);
     buf_putc(out, ',');

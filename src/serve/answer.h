@@ -56,6 +56,12 @@ void answer_head(struct buf *out, const struct answer *a);
 void answer_choice(struct buf *out, const struct answer *a, const struct answer_choice *c);
 void answer_tail(struct buf *out, const struct answer_end *end);
 
+/* ,"ttft":{...}: the parts, in ms. */
+void answer_ttft(struct buf *out, const struct timeline *t);
+/* The value of a Server-Timing header (W3C Server Timing) of an unstreamed answer: the parts up to
+ * the first token and their sum `ttft`, then `decode` and `write`, and the sum of all, `total`. */
+void answer_server_timing(struct buf *out, const struct timeline *t);
+
 /* {"error": {...}}; code may be NULL. */
 void answer_error(struct buf *out, const struct err *err, const char *code);
 

@@ -53,7 +53,7 @@ static void log_call(const struct call *c)
 }
 
 /* A client that left before its answer began is one who cancelled. */
-static const char *trace_finish(const struct call *c)
+static const char *finish_name(const struct call *c)
 {
     if (c->finish != FINISH_NONE)
         return finish_reason_name(c->finish);
@@ -72,16 +72,50 @@ static void record(struct call *c)
         l->stream = c->ask.stream;
         l->chat = c->ask.kind == OPENAI_CHAT;
         l->status = c->status;
-        l->finish = trace_finish(c);
+        l->finish = finish_name(c);
     }
     trace_add(c->server->trace, l);
     c->trace = NULL;
 }
 
-/* Refuses what does not become a call. */
-static void turn_away(struct server *s, struct http_exchange *x, enum openai_kind kind,
-                      const struct err *e)
+/* For GET /v1/debug/requests. */
+static void remember(const struct call *c)
 {
+    uint32_t cached = reply_cached_tokens(c);
+    struct recent_request *q = recent_add(&c->server->recent);
+    snprintf(q->id, sizeof q->id, "%s", c->id);
+    snprintf(q->request_id, sizeof q->request_id, "%s", c->request_id);
+    q->chat = c->ask.kind == OPENAI_CHAT;
+    q->streamed = c->ask.stream;
+    q->gone = c->gone;
+    q->status = c->status;
+    q->finish = finish_name(c);
+    q->created = c->answer.created;
+    q->timeline = c->timeline;
+    q->choices = c->n_choices;
+    q->prompt_tokens = c->prompt_tokens;
+    q->completion_tokens = c->completion_tokens;
+    q->submitted = c->finish != FINISH_NONE;
+    q->cached_tokens = cached;
+    q->cache =
+        recent_cache(c->server->info.prefix_cache, c->ask.prompts.n, c->prompt_tokens, cached);
+    q->wait = c->wait;
+}
+
+static void measure_end(struct call *c)
+{
+    struct server *s = c->server;
+    if (c->finish == FINISH_NONE)
+        return;
+    s->metrics.cached_tokens += reply_cached_tokens(c);
+    metrics_tick(&s->metrics, s->engine, clock_now_us());
+}
+
+/* Refuses what does not become a call; reason: for /metrics. */
+static void turn_away(struct server *s, struct http_exchange *x, enum openai_kind kind,
+                      const struct err *e, const char *reason)
+{
+    metrics_refuse(&s->metrics, status_http(e->code), reason);
     struct trace_line *l = s->trace ? trace_line_new() : NULL;
     if (l) {
         l->received_us = x->timeline->at_us[TIMELINE_RECEIVED];
@@ -109,6 +143,8 @@ void call_let_go(struct call *c)
         return;
     log_call(c);
     record(c);
+    remember(c);
+    measure_end(c);
     unlink_call(c);
     event_del(&c->comment_event);
     openai_request_fini(&c->ask);
@@ -138,6 +174,14 @@ static void on_ended(struct http_exchange *x, bool gone)
     c->x = NULL;
     call_cancel(c);
     call_let_go(c);
+}
+
+/* It never was the engine's. */
+static void refuse(struct call *c, const struct err *e, const char *code)
+{
+    const char *reason = e->code == STATUS_UNAVAILABLE ? "draining" : status_name(e->code);
+    metrics_refuse(&c->server->metrics, status_http(e->code), code ? code : reason);
+    http_fail(c->x, e, code);
 }
 
 /* From the body to the engine */
@@ -255,7 +299,7 @@ static void submit(struct call *c)
         c->prompt_tokens += (uint32_t)c->ask.prompts.all[i].ids.count;
     c->max_tokens = c->ask.params.max_tokens;
     if (make_choices(c) || submit_choices(c)) {
-        http_fail(c->x, &c->err, c->err.code == STATUS_OVERLOADED ? "rate_limit_exceeded" : NULL);
+        refuse(c, &c->err, c->err.code == STATUS_OVERLOADED ? "rate_limit_exceeded" : NULL);
         return;
     }
     c->streaming = c->ask.stream;
@@ -273,7 +317,7 @@ void call_prepared(void *call)
     if (!c->x)
         call_let_go(c);
     else if (c->prepared != STATUS_OK)
-        http_fail(c->x, &c->err, c->code);
+        refuse(c, &c->err, c->code);
     else
         submit(c);
 }
@@ -289,7 +333,7 @@ static void prepare(struct call *c)
     if (c->preparing)
         return;
     err_set(&c->err, STATUS_OVERLOADED, "too many large requests at once: try again");
-    http_fail(c->x, &c->err, "rate_limit_exceeded");
+    refuse(c, &c->err, "rate_limit_exceeded");
 }
 
 static bool refused(struct server *s, struct http_exchange *x, enum openai_kind kind)
@@ -300,7 +344,7 @@ static bool refused(struct server *s, struct http_exchange *x, enum openai_kind 
     err_set(&e, STATUS_UNAVAILABLE,
             s->state == SERVER_LOADING ? "the model is still loading: try again soon"
                                        : "the server is shutting down: ask another, or try later");
-    turn_away(s, x, kind, &e);
+    turn_away(s, x, kind, &e, s->state == SERVER_LOADING ? "loading" : "draining");
     return true;
 }
 
@@ -339,7 +383,7 @@ void call_begin(struct server *s, struct http_exchange *x, enum openai_kind kind
         if (body)
             evbuffer_free(body);
         err_set(&e, STATUS_NO_MEMORY, "no memory for the request");
-        turn_away(s, x, kind, &e);
+        turn_away(s, x, kind, &e, "memory");
         return;
     }
     fill(c, s, x, kind);

@@ -22,7 +22,8 @@ struct choice {
     bool begun;                 /* some of it was written */
     uint32_t cached_tokens;     /* once released */
     struct token_cursor cursor; /* of its log probabilities */
-    struct buf json;            /* unstreamed: what it became */
+    struct metrics_track track;
+    struct buf json; /* unstreamed: what it became */
 };
 
 struct call {
@@ -52,7 +53,10 @@ struct call {
 
     struct trace_line *trace; /* what --record will say of it; NULL without, or without memory */
 
-    /* for the log line and the trace */
+    bool measured;            /* the call's first token */
+    struct request_wait wait; /* of the first choice */
+
+    /* for the log line, the trace and the ring of recent requests */
     char request_id[LIMIT_REQUEST_ID_BYTES + 1];
     int status;
     bool gone;
@@ -69,7 +73,8 @@ void call_cancel(struct call *c); /* all that still run */
 
 /* reply.c. The exchange may end inside each of these, and the call with it. */
 void reply_start_stream(struct call *c);
-void reply_drained(struct http_exchange *x);                    /* http_exchange's */
+uint32_t reply_cached_tokens(const struct call *c); /* of the prompts, of what was released */
+void reply_drained(struct http_exchange *x);        /* http_exchange's */
 void reply_comment(evutil_socket_t fd, short what, void *call); /* the comment event's */
 
 #endif

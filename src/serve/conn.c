@@ -31,27 +31,36 @@ void conn_shut(struct conn *c)
     shutdown(c->fd, SHUT_RDWR);
 }
 
-/* The reason phrases of what is refused here. */
-static const char *phrase(int http_status)
+/* What is refused here; the first also stands for what is not in the list. */
+static const struct {
+    int status;
+    const char *phrase;
+} refusals[CONN_REFUSALS] = {
+    {400, "Bad Request"},
+    {408, "Request Timeout"},
+    {413, "Content Too Large"},
+    {417, "Expectation Failed"},
+    {431, "Request Header Fields Too Large"},
+    {501, "Not Implemented"},
+    {503, "Service Unavailable"},
+    {505, "HTTP Version Not Supported"},
+};
+
+static size_t refusal_of(int http_status)
 {
-    switch (http_status) {
-    case 408:
-        return "Request Timeout";
-    case 413:
-        return "Content Too Large";
-    case 417:
-        return "Expectation Failed";
-    case 431:
-        return "Request Header Fields Too Large";
-    case 501:
-        return "Not Implemented";
-    case 503:
-        return "Service Unavailable";
-    case 505:
-        return "HTTP Version Not Supported";
-    default:
-        return "Bad Request";
-    }
+    for (size_t i = 1; i < CONN_REFUSALS; i++)
+        if (refusals[i].status == http_status)
+            return i;
+    return 0;
+}
+
+bool conn_refusal_at(const struct conn_set *set, size_t i, int *http_status, uint64_t *n)
+{
+    if (i >= CONN_REFUSALS)
+        return false;
+    *http_status = refusals[i].status;
+    *n = set->refused[i];
+    return true;
 }
 
 /* Answers past evhttp, which knows of no request yet: there is nothing else in the way of these few
@@ -59,11 +68,13 @@ static const char *phrase(int http_status)
 static void refuse(struct conn *c, int http_status, const struct err *e)
 {
     struct buf body = {0}, out = {0};
+    size_t kind = refusal_of(http_status);
+    c->set->refused[kind]++;
     answer_error(&body, e, NULL);
     buf_printf(&out,
                "HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n%s"
                "Access-Control-Allow-Origin: *\r\nConnection: close\r\n\r\n%s",
-               http_status, phrase(http_status), body.len,
+               http_status, refusals[kind].phrase, body.len,
                http_status == 503 ? "Retry-After: 1\r\n" : "", buf_str(&body));
     if (!out.failed && send(c->fd, out.data, out.len, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
         log_debug("connection.refusal_lost", "status=%d", http_status);

@@ -25,6 +25,8 @@
 
 struct conn;
 
+#define CONN_REFUSALS 8 /* kinds, by HTTP status */
+
 /* All connections of a listener. */
 struct conn_set {
     struct event_base *base;
@@ -33,6 +35,7 @@ struct conn_set {
     uint32_t count;
     struct conn **by_fd; /* n_fds entries, NULL where there is none */
     size_t n_fds;
+    uint64_t refused[CONN_REFUSALS];
     void (*gone)(void *exchange); /* the client left, or was shut out, before the answer's end */
 };
 
@@ -53,6 +56,8 @@ struct conn {
 /* For evhttp_set_bevcb, arg the conn_set. */
 struct bufferevent *conn_new(struct event_base *base, void *arg);
 void conn_set_fini(struct conn_set *set);
+/* How many were refused with the i-th status; false past the end. */
+bool conn_refusal_at(const struct conn_set *set, size_t i, int *http_status, uint64_t *n);
 
 /* The connection of a request that evhttp has just delivered. */
 struct conn *conn_find(struct conn_set *set, struct evhttp_connection *evcon);

@@ -13,6 +13,7 @@
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
 #include <event2/http_struct.h>
+#include <event2/keyvalq_struct.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -87,7 +88,7 @@ static void add_common_headers(struct http_exchange *x)
 {
     http_add_header(x, "X-Request-Id", x->request_id);
     http_add_header(x, "Access-Control-Allow-Origin", "*");
-    http_add_header(x, "Access-Control-Expose-Headers", "X-Request-Id, Retry-After");
+    http_add_header(x, "Access-Control-Expose-Headers", "X-Request-Id, Retry-After, Server-Timing");
     if (inside(x)->http->draining)
         http_add_header(x, "Connection", "close");
 }
@@ -229,6 +230,19 @@ bool http_path_rest(const struct http_exchange *x, const char *prefix, char *out
         strcpy(out, rest);
     free(rest); /* evhttp's */
     return fits;
+}
+
+bool http_query(const struct http_exchange *x, const char *name, char *out, size_t out_size)
+{
+    const char *query = evhttp_uri_get_query(evhttp_request_get_evhttp_uri(inside(x)->req));
+    struct evkeyvalq fields;
+    if (!query || evhttp_parse_query_str(query, &fields) != 0)
+        return false;
+    const char *value = evhttp_find_header(&fields, name);
+    if (value)
+        snprintf(out, out_size, "%s", value);
+    evhttp_clear_headers(&fields);
+    return value != NULL;
 }
 
 struct evbuffer *http_take_body(struct http_exchange *x)
@@ -375,6 +389,11 @@ const char *http_url(const struct http *h)
 uint32_t http_connections(const struct http *h)
 {
     return h->conns.count;
+}
+
+bool http_refusal_at(const struct http *h, size_t i, struct http_refusal *out)
+{
+    return conn_refusal_at(&h->conns, i, &out->status, &out->n);
 }
 
 void http_drain(struct http *h)

@@ -50,12 +50,21 @@ enum status http_open(struct http **out, struct event_base *base, const struct h
 void http_close(struct http *h);
 const char *http_url(const struct http *h);
 uint32_t http_connections(const struct http *h);
+/* What was refused before it became an exchange, by HTTP status; false past the end. */
+struct http_refusal {
+    int status;
+    uint64_t n;
+};
+bool http_refusal_at(const struct http *h, size_t i, struct http_refusal *out);
 /* From now on every answer closes its connection. */
 void http_drain(struct http *h);
 
 const char *http_header(const struct http_exchange *x, const char *name); /* NULL: absent */
 /* Decodes what follows `prefix` in the path; false when it does not begin so, or does not fit. */
 bool http_path_rest(const struct http_exchange *x, const char *prefix, char *out, size_t out_size);
+/* The decoded value of a parameter of the query; false when it is absent. What does not fit is cut.
+ */
+bool http_query(const struct http_exchange *x, const char *name, char *out, size_t out_size);
 /* The body, now the caller's (evbuffer_free). NULL: memory. */
 struct evbuffer *http_take_body(struct http_exchange *x);
 

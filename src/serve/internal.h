@@ -6,7 +6,9 @@
 #include "base/wake.h"
 #include "serve/http.h"
 #include "serve/keys.h"
+#include "serve/metrics.h"
 #include "serve/openai.h"
+#include "serve/recent.h"
 #include "serve/server.h"
 #include "serve/text_worker.h"
 #include "serve/trace.h"
@@ -26,7 +28,9 @@ struct server {
     struct keys *keys;
     struct text_worker *text;
     struct trace *trace; /* NULL without --record */
-    struct call *calls;  /* all calls under way, from call_begin to their log line */
+    struct metrics metrics;
+    struct recent recent;
+    struct call *calls; /* all calls under way, from call_begin to their log line */
 
     /* filled by the loader thread */
     pthread_t load_thread;

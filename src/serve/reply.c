@@ -34,6 +34,28 @@ static void take_times(struct call *c, const struct timeline *t, bool first)
     c->timeline.at_us[TIMELINE_FINISHED] = finished;
 }
 
+/* Once a call: when the first of its choices has a token (is streamed: has been written). */
+static void measure_first(struct choice *ch)
+{
+    struct call *c = ch->call;
+    const struct timeline *t = request_timeline(ch->r);
+    if (c->measured || t->at_us[TIMELINE_FIRST_TOKEN] == 0)
+        return;
+    c->measured = true;
+    metrics_first(&c->server->metrics, t, c->streaming, c->prompt_tokens);
+}
+
+static void measure_news(struct choice *ch)
+{
+    struct call *c = ch->call;
+    struct request_news all;
+    request_all(ch->r, &all);
+    metrics_tokens(&c->server->metrics, &ch->track, request_timeline(ch->r), all.n_tokens,
+                   clock_now_us());
+    if (!c->streaming && all.n_tokens > 0)
+        measure_first(ch);
+}
+
 /* Takes what the log and the answer need, and gives the slot back. */
 static void release(struct choice *ch)
 {
@@ -52,13 +74,16 @@ static void release(struct choice *ch)
     }
     take_times(c, t, c->n_live == c->n_choices);
     ch->cached_tokens = request_cached_tokens(ch->r);
+    if (ch->index == 0)
+        request_waited(ch->r, &c->wait);
+    metrics_end(&c->server->metrics, t, all.finish, all.n_tokens);
     engine_release(c->server->engine, ch->r);
     ch->r = NULL;
     c->n_live--;
 }
 
 /* A prompt counts once: with what was cached when its first choice came. */
-static uint32_t cached_tokens(const struct call *c)
+uint32_t reply_cached_tokens(const struct call *c)
 {
     uint32_t sum = 0, n = c->ask.n;
     for (uint32_t i = 0; i < c->n_choices; i += n) {
@@ -76,7 +101,7 @@ static struct answer_end end_of(const struct call *c)
     return (struct answer_end){
         .prompt_tokens = c->prompt_tokens,
         .completion_tokens = c->completion_tokens,
-        .cached_tokens = cached_tokens(c),
+        .cached_tokens = reply_cached_tokens(c),
         .timeline = &c->timeline,
         .n_gaps = c->n_gaps,
         .gaps_us = c->gaps_us,
@@ -169,6 +194,8 @@ static void take_news(struct choice *ch)
     all.text_len = (size_t)(news.text - all.text) + news.text_len;
     if (news.text_len > 0 || news.finish != FINISH_NONE)
         timeline_stamp(request_timeline(ch->r), TIMELINE_FIRST_CONTENT);
+    if (request_timeline(ch->r)->at_us[TIMELINE_FIRST_CONTENT] != 0)
+        measure_first(ch);
     if (!broken_off(news.finish, &e)) {
         put_text(ch, &news, &all);
         if (news.finish != FINISH_NONE)
@@ -205,6 +232,17 @@ static void fail_memory(struct call *c)
     http_fail(c->x, &e, NULL);
 }
 
+static bool add_timing(struct call *c)
+{
+    struct buf timing = {0};
+    answer_server_timing(&timing, &c->timeline);
+    bool made = !timing.failed;
+    if (made)
+        http_add_header(c->x, "Server-Timing", buf_str(&timing));
+    buf_fini(&timing);
+    return made;
+}
+
 static void reply_whole(struct call *c)
 {
     struct answer_end end = end_of(c);
@@ -218,7 +256,7 @@ static void reply_whole(struct call *c)
     }
     answer_tail(&c->out, &end);
     c->answered = true;
-    if (failed || c->out.failed)
+    if (failed || c->out.failed || !add_timing(c))
         fail_memory(c);
     else
         http_reply(c->x, 200, "application/json", buf_str(&c->out), c->out.len);
@@ -263,6 +301,8 @@ void reply_news(struct choice *ch)
     struct request_news all;
     struct err e;
     bool writing = c->x && !c->answered;
+    if (writing)
+        measure_news(ch);
     if (writing && c->streaming) {
         pump(ch);
         return;

@@ -4,7 +4,10 @@
 #include "base/buf.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "serve/debug.h"
 #include "serve/json.h"
+#include "serve/metrics_page.h"
+#include "serve/prometheus.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -12,6 +15,7 @@
 typedef void route_handler(struct server *s, struct http_exchange *x);
 
 static route_handler chat, completion, models, model, health, ready;
+static route_handler metrics, requests, stats;
 
 struct route {
     const char *path; /* a final '/' takes whatever follows it */
@@ -25,6 +29,9 @@ static const struct route routes[] = {
     {"/v1/completions", "POST", true, completion},
     {"/v1/models", "GET", true, models},
     {"/v1/models/", "GET", true, model},
+    {"/v1/debug/requests", "GET", true, requests},
+    {"/v1/debug/stats", "GET", true, stats},
+    {"/metrics", "GET", false, metrics},
     {"/health", "GET", false, health},
     {"/ready", "GET", false, ready},
 };
@@ -128,6 +135,31 @@ static void ready(struct server *s, struct http_exchange *x)
     reply(x, is ? 200 : 503, &out);
 }
 
+static void metrics(struct server *s, struct http_exchange *x)
+{
+    struct buf out = {0};
+    metrics_page(s, &out);
+    http_reply(x, 200, PROMETHEUS_CONTENT_TYPE, buf_str(&out), out.len);
+    buf_fini(&out);
+}
+
+static void requests(struct server *s, struct http_exchange *x)
+{
+    struct buf out = {0};
+    struct err e;
+    if (debug_requests(s, x, &out, &e))
+        http_fail(x, &e, NULL);
+    else
+        reply(x, 200, &out);
+}
+
+static void stats(struct server *s, struct http_exchange *x)
+{
+    struct buf out = {0};
+    debug_stats(s, &out);
+    reply(x, 200, &out);
+}
+
 /* Dispatch */
 
 static bool matches(const char *pattern, const char *path)
@@ -175,9 +207,15 @@ static void refuse_path(struct http_exchange *x)
     struct err e;
     err_set(&e, STATUS_NOT_FOUND,
             "no such path: %.200s; see /v1/chat/completions, "
-            "/v1/completions, /v1/models, /health, /ready",
+            "/v1/completions, /v1/models, /v1/debug/requests, /metrics, /health, /ready",
             x->path);
     http_fail(x, &e, NULL);
+}
+
+static void refuse_key(struct server *s, struct http_exchange *x, const struct err *e)
+{
+    metrics_refuse(&s->metrics, 401, "invalid_api_key");
+    http_fail(x, e, "invalid_api_key");
 }
 
 static void refuse_method(const struct route *r, struct http_exchange *x)
@@ -193,7 +231,8 @@ static void refuse_method(const struct route *r, struct http_exchange *x)
 static void log_end(struct http_exchange *x, bool gone)
 {
     char path[256];
-    bool probe = strcmp(x->path, "/health") == 0 || strcmp(x->path, "/ready") == 0;
+    bool probe = strcmp(x->path, "/health") == 0 || strcmp(x->path, "/ready") == 0 ||
+                 strcmp(x->path, "/metrics") == 0;
     log_event(probe ? LOG_DEBUG : LOG_INFO, "request.done",
               "request_id=%s method=%s path=%s status=%d gone=%d", x->request_id, x->method,
               log_quote(x->path, path, sizeof path), x->status, gone);
@@ -212,7 +251,7 @@ void routes_dispatch(void *server, struct http_exchange *x)
     else if (!method_fits(r, x->method))
         refuse_method(r, x);
     else if (r->needs_key && keys_check(s->keys, http_header(x, "Authorization"), &e))
-        http_fail(x, &e, "invalid_api_key");
+        refuse_key(s, x, &e);
     else
         r->handler(s, x);
 }

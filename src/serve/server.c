@@ -257,6 +257,7 @@ enum status server_run(const struct server_options *options, struct err *err)
     if (!s)
         return err_set(err, STATUS_NO_MEMORY, "no memory for the server");
     s->options = *options;
+    metrics_init(&s->metrics);
     s->start_us = clock_now_us();
     s->start_unix_s = clock_unix_s();
     s->loaded.fd = -1;

@@ -1,0 +1,50 @@
+/* The last requests, each with all that is known of where its time went: GET /v1/debug/requests.
+ *
+ * A ring of LIMIT_RECENT_REQUESTS; the oldest makes room. I/O thread.
+ */
+#ifndef FIRSTLIGHT_SERVE_RECENT_H
+#define FIRSTLIGHT_SERVE_RECENT_H
+
+#include "base/buf.h"
+#include "base/limits.h"
+#include "base/timeline.h"
+#include "engine/engine.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct recent_request {
+    char id[48];
+    char request_id[LIMIT_REQUEST_ID_BYTES + 1];
+    bool chat, streamed;
+    bool gone;          /* the client left before the answer's end */
+    bool submitted;     /* to the engine: what follows tokens is of meaning only then */
+    int status;         /* HTTP's; 0: the client left before there was one */
+    const char *finish; /* static; "refused" when it was not taken */
+    int64_t created;    /* seconds since 1970 */
+    struct timeline timeline;
+    uint32_t choices; /* wait is that of the first */
+    uint32_t prompt_tokens, completion_tokens;
+    uint32_t cached_tokens;
+    const char *cache; /* static; see recent_cache */
+    struct request_wait wait;
+};
+
+struct recent {
+    struct recent_request requests[LIMIT_RECENT_REQUESTS];
+    uint64_t n; /* ever added */
+};
+
+/* The place of a new one, zeroed. */
+struct recent_request *recent_add(struct recent *r);
+
+/* Why so much of a prompt was in the prefix cache: "hit" (all that may be), "part" (it differs from
+ * what is cached from there on, or the rest was dropped), "miss" (no cached prompt of its salt
+ * begins like it, or none any more), "short" (one token each, which is always computed), "off". */
+const char *recent_cache(bool cache_on, uint32_t n_prompts, uint32_t prompt_tokens,
+                         uint32_t cached_tokens);
+
+/* The newest `limit`, newest first: {"object":"list","data":[...]}. */
+void recent_json(const struct recent *r, uint32_t limit, struct buf *out);
+
+#endif
