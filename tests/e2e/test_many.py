@@ -2,6 +2,7 @@
 
 import concurrent.futures
 import json
+import socket
 import time
 
 import pytest
@@ -263,3 +264,24 @@ def test_measurements_cover_all_choices(server):
     assert round(sum(parts), 3) == ttft["total_ms"]
     assert whole["metrics"]["mean_itl_ms"] > 0
     assert json.dumps(whole)  # whole and finite
+
+
+def test_a_reader_that_pauses_gets_all_of_every_choice(small):
+    """Far more than the server keeps for a client that does not read."""
+    body = {"prompt": "noise", "n": 64, "seed": 2, "temperature": 1, "max_tokens": 400,
+            "ignore_eos": True, "logprobs": 5, "stream": True}
+    before = small.get("/health")[1]["finished"]
+    with connect(small, timeout=60) as sock:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
+        sock.sendall(post_bytes(TEXT, body))
+        until(lambda: small.get("/health")[1]["finished"] - before >= 64)
+        data = b""
+        while not data.endswith(b"0\r\n\r\n"):
+            part = sock.recv(1 << 20)
+            assert part
+            data += part
+    assert len(data) > 4 << 20
+    said, _ = streamed(small, TEXT, **body)
+    whole = ask(small, TEXT, **body | {"stream": False})
+    assert texts(whole) == said
+    assert data.count(b'"finish_reason":"length"') == 64 and data.count(b"data: [DONE]") == 1

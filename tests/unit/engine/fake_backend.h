@@ -407,7 +407,7 @@ static inline struct request *fake_submit(struct engine *e, struct request_param
 }
 
 /* What the request has must be what the rule gives; all of it when it ended by length. */
-static void fake_expect_tokens(const struct request *r)
+static inline void fake_expect_tokens(const struct request *r)
 {
     int32_t tokens[FAKE_CTX] = {0};
     struct request_news all;
