@@ -64,11 +64,13 @@
 #define LIMIT_API_KEY_BYTES       256
 
 /* Engine */
-#define LIMIT_SLOTS        256 /* requests known at once, waiting or running */
-#define LIMIT_BATCH_SEQS   64  /* sequences in one step */
-#define LIMIT_BATCH_TOKENS 512 /* rows in one step */
-#define LIMIT_THREADS      256
-#define LIMIT_CONTEXT      (1u << 20) /* tokens of one sequence */
+#define LIMIT_SLOTS         256          /* requests known at once, waiting or running */
+#define LIMIT_QUEUED_TOKENS (256u << 10) /* --max-queued-tokens of a server */
+#define LIMIT_RETRY_SECONDS 3600         /* the longest Retry-After */
+#define LIMIT_BATCH_SEQS    64           /* sequences in one step */
+#define LIMIT_BATCH_TOKENS  512          /* rows in one step */
+#define LIMIT_THREADS       256
+#define LIMIT_CONTEXT       (1u << 20) /* tokens of one sequence */
 
 /* Benchmarks */
 #define LIMIT_BENCH_REQUESTS   (1u << 20) /* requests of one run */

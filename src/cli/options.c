@@ -107,6 +107,14 @@ static const struct flag engine_flags[] = {
                                    "all (default: as many as can be without a longer gap)",
      FLAG_U32, FIELD(max_active), .min = 1, .max = LIMIT_SLOTS,
      .excludes = NOT_OF_A_SERVER},
+    {"--max-queued-requests", "N", "requests that wait at most; more are refused\n"
+                                   "(default: as many as are known at once)",
+     FLAG_U32, FIELD(max_queued_requests), .min = 1, .max = LIMIT_SLOTS,
+     .excludes = NOT_OF_A_SERVER},
+    {"--max-queued-tokens", "N", "tokens of prompts that are still to be computed at most;\n"
+                                 "more are refused (default: serve 262144, others no bound)",
+     FLAG_U32, FIELD(max_queued_tokens), .min = 1, .max = UINT32_MAX,
+     .excludes = NOT_OF_A_SERVER},
     {"--policy", "NAME", "who is prefilled next: srpf (shortest remaining first, the default),\n"
                          "fifo, pack, lookahead, priority",
      FLAG_CUSTOM, FIELD(policy), .parse = parse_policy,
@@ -183,6 +191,8 @@ enum status options_engine(const struct options *o, struct engine_options *out, 
         .max_active = o->max_active,
         .decode_gap_ms = decode_gap(o),
         .no_prefix_cache = o->no_prefix_cache,
+        .max_queued_requests = o->max_queued_requests,
+        .max_queued_tokens = o->max_queued_tokens,
     };
     return out->kind ? STATUS_OK : err->code;
 }

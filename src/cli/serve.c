@@ -86,6 +86,8 @@ static enum status run(struct args *args, struct err *err)
     };
     st = options_engine(&args->options, &server.engine, err);
     server.engine.n_slots = args->slots;
+    if (server.engine.max_queued_tokens == 0)
+        server.engine.max_queued_tokens = LIMIT_QUEUED_TOKENS;
     return st ? st : server_run(&server, err);
 }
 

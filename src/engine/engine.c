@@ -123,12 +123,15 @@ enum status engine_submit_all(struct engine *e, struct request_params *take, uin
     if (status == STATUS_OK)
         status = check_slots(e, n, err);
     if (status == STATUS_OK)
+        status = engine_press_check(e, take, n, err);
+    if (status == STATUS_OK)
         status = fill_all(e, take, n, out, err);
     for (uint32_t i = 0; i < n && status == STATUS_OK; i++) {
         struct request *r = out[i];
         r->id = next_id(e);
         request_move(&e->lists, r, REQUEST_QUEUED);
         timeline_stamp(&r->params.timeline, TIMELINE_QUEUED);
+        engine_press_charge(e, r);
         send_message(e, MESSAGE_SUBMIT, r);
     }
     return status;

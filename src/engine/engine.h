@@ -67,6 +67,8 @@ struct engine_options {
     uint32_t max_active;   /* admitted at once; 0: while a promised gap is kept, else one batch */
     int32_t decode_gap_ms; /* promised between two tokens of a stream; -1: nothing */
     bool no_prefix_cache;
+    uint32_t max_queued_requests; /* not yet admitted; 0: as many as there are slots */
+    uint32_t max_queued_tokens;   /* of prompts, still to be computed; 0: no bound */
 };
 
 /* The names that `policy` and `profile` take, and what each is for; false past the end. */
@@ -149,12 +151,18 @@ enum status request_params_copy(struct request_params *out, const struct request
 
 /* Takes the request over: on STATUS_OK everything in *take belongs to the engine and *take is
  * zeroed; on failure *take is untouched. STATUS_INVALID: a parameter, or a prompt longer than the
- * context; STATUS_OVERLOADED: no slot free; STATUS_UNAVAILABLE: draining. */
+ * context; STATUS_OVERLOADED: no slot free, or a limit of the queue is reached, which is named;
+ * STATUS_UNAVAILABLE: draining. Where no prompt waits or is being computed only slots count. */
 enum status engine_submit(struct engine *e, struct request_params *take, struct request **out,
                           struct err *err);
 /* The same for n requests, 1 or more, one behind the other: all of them or none. */
 enum status engine_submit_all(struct engine *e, struct request_params *take, uint32_t n,
                               struct request **out, struct err *err);
+
+/* Microseconds after which n requests with so many prompt tokens in all, refused just now with
+ * STATUS_OVERLOADED, are expected to be taken; owner's thread, see engine_press.c. While draining:
+ * until everything has ended. */
+int64_t engine_retry_after_us(const struct engine *e, uint32_t n, uint64_t n_tokens);
 
 /* Asks for the request's end; idempotent. It stops within one step, its KV blocks are freed by that
  * step's end, and its finished event comes with FINISH_CANCELLED. */
@@ -226,6 +234,8 @@ void engine_release(struct engine *e, struct request *r);
 struct engine_stats {
     uint32_t running;
     uint32_t waiting;
+    uint32_t queued;           /* submitted and never yet admitted */
+    uint64_t backlog_tokens;   /* of prompts, still to be computed */
     uint32_t kv_blocks_free;   /* nobody uses them */
     uint32_t kv_blocks_cached; /* of these, kept for prompts to come */
     uint32_t kv_blocks_total;

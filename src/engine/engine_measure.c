@@ -33,6 +33,7 @@ void engine_wait_ends(struct engine *e, struct request *r)
     if (r->wait.over)
         return;
     r->wait.over = true;
+    engine_press_admitted(e);
     r->wait.steps = e->waits.steps - r->steps_before.steps;
     r->wait.steps_no_blocks = e->waits.no_blocks - r->steps_before.no_blocks;
     r->wait.steps_no_place = e->waits.no_place - r->steps_before.no_place;
@@ -61,11 +62,13 @@ void engine_measure_step(struct engine *e, const struct cost_step *done, int64_t
 bool engine_measured_step(struct engine *e)
 {
     int64_t start = clock_now_us();
+    bool pressed = e->lists.of[REQUEST_WAITING].n + e->lists.of[REQUEST_PREFILL].n > 0;
     e->stepping = true;
     engine_run_step(e);
     e->stepping = false;
     e->step_ended_us = clock_now_us();
     ENGINE_COUNT(e, busy_us, (unsigned long long)(e->step_ended_us - start));
+    engine_press_step(e, pressed, e->step_ended_us - start);
     return true;
 }
 
@@ -78,6 +81,8 @@ static void load_counters(const struct engine *e, struct engine_stats *out)
     *out = (struct engine_stats){
         .running = LOAD(running),
         .waiting = LOAD(waiting),
+        .queued = atomic_load_explicit(&e->press.queued, memory_order_relaxed),
+        .backlog_tokens = atomic_load_explicit(&e->press.backlog, memory_order_relaxed),
         .kv_blocks_free = LOAD(kv_blocks_free),
         .kv_blocks_cached = LOAD(kv_blocks_cached),
         .kv_blocks_total = e->kv.n_blocks,

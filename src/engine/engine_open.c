@@ -27,6 +27,8 @@ static enum status set_limits(struct engine *e, const struct engine_options *o, 
         return STATUS_INVALID;
     e->cache_on = !o->no_prefix_cache && e->mode != ENGINE_SYNC;
     e->n_slots = or_default(o->n_slots, LIMIT_SLOTS);
+    e->max_queued_requests = or_default(o->max_queued_requests, e->n_slots);
+    e->max_queued_tokens = or_default(o->max_queued_tokens, UINT32_MAX);
     l->max_tokens = or_default(o->max_batch_tokens, LIMIT_BATCH_TOKENS);
     l->max_seqs = e->mode == ENGINE_SYNC ? 1 : or_default(o->max_batch_seqs, LIMIT_BATCH_SEQS);
     l->max_seqs = smaller(l->max_seqs, smaller(e->n_slots, l->max_tokens));

@@ -34,6 +34,7 @@ static void look_up(struct engine *e, struct request *r)
     r->n_cached = e->cache_on ? prefix_lookup(&e->prefix, &r->params.salt, r->params.prompt,
                                               engine_cacheable(r))
                               : 0;
+    engine_press_update(e, r);
 }
 
 /* --- followers ------------------------------------------------------------------------------ */
@@ -150,6 +151,7 @@ void engine_arrive(struct engine *e, struct request *r)
     request_move(&e->lists, r, REQUEST_WAITING);
     engine_wait_begins(e, r);
     wait_in_line(e, r);
+    engine_press_arrived(e, r);
 }
 
 void engine_progressed(struct engine *e, struct request *r)

@@ -115,6 +115,7 @@ static void admit(struct engine *e, struct engine_step *step)
         if (r->n_tokens == 0) /* not when it comes back */
             r->n_hit = r->n_past;
         request_move(&e->lists, r, REQUEST_PREFILL);
+        engine_press_update(e, r);
     }
     engine_store_levels(e);
 }
@@ -278,6 +279,7 @@ static void settle(struct engine *e, struct request *r, const struct batch_seq *
     if (r->state == REQUEST_PREFILL)
         ENGINE_COUNT(e, prompt_tokens, seq->n_tokens);
     engine_publish_kv(e, r, row && r->state == REQUEST_PREFILL);
+    engine_press_update(e, r);
     engine_progressed(e, r);
     if (row)
         sample(e, r, row);

@@ -55,6 +55,7 @@ void engine_end_request(struct engine *e, struct request *r, enum finish_reason 
     kv_release(&e->kv, r->slot);
     e->live[r->slot] = 0;
     request_move(&e->lists, r, REQUEST_ENDED);
+    engine_press_update(e, r);
     ENGINE_COUNT(e, finished, 1);
     ENGINE_COUNT(e, cancelled, reason == FINISH_CANCELLED);
     engine_store_levels(e);

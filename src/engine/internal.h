@@ -49,6 +49,23 @@ struct engine_counters {
 #define ENGINE_STORE(e, field, n)                                                                  \
     atomic_store_explicit(&(e)->counters.field, (n), memory_order_relaxed)
 
+/* How fast work goes away, over the last seconds: engine_press.c. */
+struct engine_pace {
+    int64_t pressed_us;      /* in steps that had prompts to compute or to admit ... */
+    uint64_t tokens, admits; /* ... what went off the backlog, and who out of the queue */
+    int64_t busy_us;         /* in any step ... */
+    uint64_t ends;           /* ... and who ended */
+    uint64_t charged;        /* tokens taken off so far, and the others, not yet in the above */
+    uint32_t admitted, ended;
+};
+
+/* What waits, and microseconds (of tokens nanoseconds) until one less of each does. */
+struct engine_press {
+    atomic_ullong backlog; /* prompt tokens: the owner charges, the engine thread takes off */
+    atomic_uint queued;    /* requests: the same */
+    atomic_ullong token_ns, admit_us, end_us; /* relaxed, by the engine thread */
+};
+
 /* A step: what was planned, as the backend sees it, and how far it is. */
 struct engine_step {
     struct plan plan;
@@ -69,6 +86,7 @@ struct engine {
     struct scheduler_limits limits;
     const struct policy *policy;
     bool cache_on;
+    uint32_t max_queued_requests, max_queued_tokens;
     int32_t *ends; /* (n_ends) tokens that end an answer */
     uint32_t n_ends;
     pthread_t thread;
@@ -80,6 +98,7 @@ struct engine {
     struct wake to_engine;
     struct wake to_owner;
     struct engine_counters counters;
+    struct engine_press press;
     struct histogram step_time, step_error;
     struct request *slots;      /* (n_slots); who may touch one: request.h */
     struct request_lists lists; /* each list belongs to one thread: request.h */
@@ -99,6 +118,7 @@ struct engine {
     struct engine_step step;       /* the long one, which may be parked */
     struct engine_step short_step; /* the one that it stands aside for */
     struct wait_count waits;
+    struct engine_pace pace;
     bool stepping;
     int64_t step_ended_us; /* the last one */
     bool stopping;
@@ -133,6 +153,19 @@ void engine_progressed(struct engine *e,
 void engine_leave_line(struct engine *e, struct request *r);
 /* Puts the youngest running request back among the waiting ones; false when none can be. */
 bool engine_preempt(struct engine *e);
+
+/* engine_press.c */
+/* Owner's thread: refuses (STATUS_OVERLOADED) what the queue has no room for; charges for a request
+ * that was taken. */
+enum status engine_press_check(const struct engine *e, const struct request_params *take,
+                               uint32_t n, struct err *err);
+void engine_press_charge(struct engine *e, struct request *r);
+/* Engine thread: what r has still to compute of its prompt, or again, is its charge from here on.
+ */
+void engine_press_update(struct engine *e, struct request *r);
+void engine_press_arrived(struct engine *e, const struct request *r); /* after the first of these */
+void engine_press_admitted(struct engine *e);
+void engine_press_step(struct engine *e, bool pressed, int64_t us);
 
 /* engine_measure.c */
 void engine_wait_begins(struct engine *e, struct request *r);

@@ -72,6 +72,9 @@ struct request {
     struct request *heir; /* of those who wait for this one, who is the most urgent; NULL: nobody */
     uint32_t follow_at;   /* positions that the first of them waits for; 0: nobody waits */
 
+    /* The engine thread's, from arrival on. */
+    uint32_t charge; /* its part of the engine's backlog */
+
     /* The engine thread's. */
     uint64_t first_hash;    /* of the prompt's first block; 0: it is shorter than one */
     uint32_t leader_tokens; /* positions of the leader that this one waits for */

@@ -207,9 +207,22 @@ static void check_waits(const struct sim *s)
     }
 }
 
+/* The backlog is the sum of what each has still to compute. */
+static void check_press(const struct sim *s)
+{
+    struct engine_stats stats;
+    uint64_t backlog = 0;
+    for (uint32_t i = 0; i < s->n_come; i++)
+        if (s->visitors[i].outcome == HERE)
+            backlog += s->visitors[i].request->charge;
+    engine_stats(s->engine, &stats);
+    assert_int_equal(stats.backlog_tokens, backlog);
+}
+
 static void check(struct sim *s)
 {
     struct engine *e = s->engine;
+    check_press(s);
     assert_true(kv_check(&e->kv));
     assert_true(prefix_check(&e->prefix));
     if (strcmp(e->policy->name, "fifo") == 0)
@@ -256,6 +269,8 @@ static struct engine_options random_options(struct sim *s)
     };
     o.max_batch_tokens = o.max_batch_seqs + random_below(r, 200);
     o.max_step_prompts = random_below(r, 4);
+    o.max_queued_requests = random_below(r, 2) ? 0 : 1 + random_below(r, SLOTS);
+    o.max_queued_tokens = random_below(r, 2) ? 0 : 1 + random_below(r, SLOTS * FAKE_CTX / 4);
     o.max_active = random_below(r, 2) ? 0 : 1 + random_below(r, SLOTS);
     if (s->ample) {
         o.max_active = SLOTS;
@@ -293,6 +308,8 @@ static void close_sim(struct sim *s)
     assert_int_equal(stats.kv_blocks_free, stats.kv_blocks_total);
     assert_int_equal(s->engine->kv.n_free + s->engine->kv.n_idle, s->engine->kv.n_blocks);
     assert_int_equal(stats.running + stats.waiting, 0);
+    assert_int_equal(stats.backlog_tokens, 0);
+    assert_int_equal(stats.queued, 0);
     assert_true(stats.finished >= stats.cancelled);
     s->totals->parked += stats.parked;
     s->totals->preempted += stats.preempted;
