@@ -3,10 +3,14 @@ agree with what was asked."""
 
 import json
 import re
+import socket
+import subprocess
 import threading
 
 import pytest
-from wire import chunks, error_of, request, stream
+from conftest import Server
+from test_server_life import wait_loading
+from wire import chunks, error_of, raw, request, stream
 
 COMPLETION = "/v1/completions"
 NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
@@ -224,6 +228,73 @@ def test_why_the_cache_missed(servers, fresh, tiny):
     assert scrape(off).get("vllm:prefix_cache_queries_total") == 0
 
 
+def test_several_choices(fresh):
+    """A prompt counts once, and so does its first token; each answer ends for itself."""
+    usage = ask(fresh, prompt=list(range(50, 60)), n=3, max_tokens=4)[0]["usage"]
+    assert usage["prompt_tokens"] == 10 and usage["completion_tokens"] == 12
+    metrics = scrape(fresh)
+    assert metrics.get("vllm:prompt_tokens_total") == 10
+    assert metrics.get("vllm:generation_tokens_total") == 12
+    assert metrics.get("vllm:time_to_first_token_seconds_count") == 1
+    assert metrics.get("vllm:inter_token_latency_seconds_count") == 9
+    assert metrics.get("vllm:request_success_total", finished_reason="length") == 3
+    assert metrics.get("vllm:e2e_request_latency_seconds_count") == 3
+    assert recent(fresh)[0]["choices"] == 3
+
+
+def test_what_it_waited_for(servers, model):
+    """One place, which a stream has until the next request waits for it."""
+    server = servers(model, "--max-active-requests", 1)
+    body = {"prompt": "first", "max_tokens": 1500, "ignore_eos": True}
+    frames = stream(server, COMPLETION, body)
+    assert next(frames).startswith(":")
+    assert next(frames).startswith("data:")
+    second = threading.Thread(target=ask, args=(server,), kwargs={"prompt": "second"})
+    second.start()
+    while scrape(server).get("vllm:num_requests_waiting") == 0:
+        pass
+    frames.close()
+    second.join()
+    by_finish = {entry["finish"]: entry for entry in recent(server)}
+    waited = by_finish["length"]["waited"]
+    assert waited["for"] == "max_active" and waited["running"] == 1 and waited["waiting"] == 0
+    assert waited["steps"] >= waited["steps_no_place"] > 0 == waited["steps_no_blocks"]
+    assert by_finish["length"]["ttft"]["queue_ms"] > 0
+    assert by_finish["cancelled"]["waited"]["for"] == "nothing"
+
+
+def test_while_loading(binary, model):
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    url = f"http://127.0.0.1:{port}"
+    # plain C and exact: warming up takes long enough to be met
+    command = [binary, "serve", "--model", model, "--port", str(port), "--cpu-mask", "c",
+               "--activations", "f32"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
+        try:
+            wait_loading(url)
+            server = Server(process, url, [])
+            assert request(server, "POST", COMPLETION, b"{}")[0] == 503
+            metrics = scrape(server)
+            assert server.get("/v1/debug/requests") == (200, {"object": "list", "data": []})
+            assert server.get("/v1/debug/stats")[0] == 200
+        finally:
+            process.kill()
+    assert metrics.get("firstlight_ready") == 0
+    assert metrics.get("firstlight_requests_refused_total", status="503", reason="loading") == 1
+    assert not any("model_name" in dict(pairs) for _, pairs in metrics.samples)
+
+
+def test_an_engine_that_answers_at_the_end(servers, tiny):
+    server = servers(tiny, "--engine", "cpu-sync")
+    ask(server, prompt="all at once", max_tokens=6)
+    metrics = scrape(server)
+    assert metrics.get("vllm:inter_token_latency_seconds_count") == 5
+    gaps = metrics.get("vllm:inter_token_latency_seconds_sum")
+    assert gaps >= metrics.get("vllm:request_decode_time_seconds_sum") * 0.999 - 5e-6
+    assert recent(server)[0]["cache"] == "off"
+
+
 def test_refused_ones_are_in_the_ring(fresh):
     assert request(fresh, "POST", COMPLETION, b"no JSON", X_Request_Id="mine")[0] == 400
     entry = recent(fresh)[0]
@@ -285,7 +356,6 @@ def test_names_are_escaped(servers, tiny):
 
 
 def test_refused_framing_counts(fresh):
-    from wire import raw
     assert raw(fresh, b"GET / HTTP/1.1\r\n\r\n")[0] == 400  # no Host
     assert raw(fresh, b"GET / HTTP/3.1\r\nHost: a\r\n\r\n")[0] == 505
     metrics = scrape(fresh)
