@@ -210,6 +210,9 @@ void *request_user(const struct request *r);
 uint32_t request_prompt_tokens(const struct request *r);
 uint32_t request_cached_tokens(const struct request *r); /* of the prompt; once it has news */
 
+/* None of its prompt was cached, though its beginning had been, as far as is remembered. */
+bool request_was_dropped(const struct request *r);
+
 /* What stood before a request when it came, and what it waited for. Once it has news or has ended.
  */
 struct request_wait {

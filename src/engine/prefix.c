@@ -65,15 +65,21 @@ static uint64_t mix(uint64_t h, uint64_t word)
 
 /* Of a node: the chain before it, and its first n tokens. Below the start every chain has a salt of
  * its own already. */
-static uint32_t *bucket(const struct prefix *p, uint32_t *heads, uint32_t parent,
-                        const struct prefix_salt *salt, const int32_t *tokens, uint32_t n)
+static uint64_t hash(const struct prefix *p, uint32_t parent, const struct prefix_salt *salt,
+                     const int32_t *tokens, uint32_t n)
 {
     uint64_t h = mix(p->seed, parent);
     if (parent == KV_NONE)
         h = mix(mix(h, salt->word[0]), salt->word[1]);
     for (uint32_t i = 0; i < n; i++)
         h = mix(h, (uint32_t)tokens[i]);
-    return &heads[h & p->mask];
+    return h;
+}
+
+static uint32_t *bucket(const struct prefix *p, uint32_t *heads, uint32_t parent,
+                        const struct prefix_salt *salt, const int32_t *tokens, uint32_t n)
+{
+    return &heads[hash(p, parent, salt, tokens, n) & p->mask];
 }
 
 static bool same_place(const struct prefix_node *n, uint32_t parent, const struct prefix_salt *salt)
@@ -277,6 +283,23 @@ void prefix_publish(struct prefix *p, uint32_t slot, uint32_t *n_published,
 
 /* --- eviction ------------------------------------------------------------------------------- */
 
+static void remember_dropped(struct prefix *p, const struct prefix_node *n)
+{
+    if (n->parent != KV_NONE || n->n_tokens < KV_BLOCK)
+        return;
+    uint64_t h = hash(p, KV_NONE, &n->salt, n->tokens, KV_BLOCK);
+    p->dropped[h % PREFIX_DROPPED] = h;
+}
+
+bool prefix_dropped(const struct prefix *p, const struct prefix_salt *salt, const int32_t *tokens,
+                    uint32_t n)
+{
+    if (n < KV_BLOCK)
+        return false;
+    uint64_t h = hash(p, KV_NONE, salt, tokens, KV_BLOCK);
+    return p->dropped[h % PREFIX_DROPPED] == h;
+}
+
 bool prefix_make_room(struct prefix *p, uint32_t n_blocks)
 {
     struct kv *kv = p->kv;
@@ -285,6 +308,7 @@ bool prefix_make_room(struct prefix *p, uint32_t n_blocks)
     while (kv->n_free < n_blocks) {
         uint32_t id = kv->idle_first;
         REQUIRE(p->nodes[id].n_children == 0);
+        remember_dropped(p, &p->nodes[id]);
         unlink_node(p, id);
         kv_drop_idle(kv, id);
         p->evictions++;

@@ -27,6 +27,9 @@ struct prefix_node {
     int32_t tokens[KV_BLOCK];
 };
 
+/* Beginnings of prompts that were dropped and are remembered, by a hash, to say so. */
+#define PREFIX_DROPPED 1024
+
 struct prefix {
     struct kv *kv;
     struct prefix_node *nodes; /* (n_blocks) by block id */
@@ -36,6 +39,7 @@ struct prefix {
     uint64_t seed; /* of the hash: chosen at start, so that nobody can make prompts that collide */
     uint64_t queried_tokens, hit_tokens; /* of all attaches */
     uint64_t evictions;
+    uint64_t dropped[PREFIX_DROPPED]; /* hashes of prompts' beginnings, by their last digits */
     uint32_t n_nodes;
 };
 
@@ -76,6 +80,11 @@ void prefix_publish(struct prefix *p, uint32_t slot, uint32_t *n_published,
 /* Makes at least n_blocks free, dropping idle blocks, the longest unused first; false, with nothing
  * dropped, when there are too few. */
 bool prefix_make_room(struct prefix *p, uint32_t n_blocks);
+
+/* Was a prompt that begins with these tokens' first block cached, and dropped? Of the last
+ * PREFIX_DROPPED or so; to the odds of a 64-bit hash. */
+bool prefix_dropped(const struct prefix *p, const struct prefix_salt *salt, const int32_t *tokens,
+                    uint32_t n);
 
 /* The whole invariant, besides kv_check's. For assertions and tests. */
 bool prefix_check(const struct prefix *p);

@@ -109,7 +109,7 @@ static void reset(struct request *r)
     r->text_len = r->read_text = 0;
     r->detok = (struct detok){0};
     r->wait = (struct request_wait){0};
-    r->in_step = r->cancelled = r->cancel_sent = r->finished = false;
+    r->dropped = r->in_step = r->cancelled = r->cancel_sent = r->finished = false;
     r->finish = FINISH_NONE;
     atomic_store_explicit(&r->text_visible, 0, memory_order_relaxed);
     atomic_store_explicit(&r->tokens_visible, 0, memory_order_relaxed);
@@ -303,6 +303,11 @@ const char *request_wait_reason(const struct request_wait *w)
     if (w->steps > 0)
         return "turn";
     return w->in_step ? "step" : "nothing";
+}
+
+bool request_was_dropped(const struct request *r)
+{
+    return r->dropped;
 }
 
 uint32_t request_prompt_tokens(const struct request *r)

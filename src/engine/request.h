@@ -87,6 +87,7 @@ struct request {
     struct detok detok;
     struct counts counts;     /* only with penalties */
     struct logprobs logprobs; /* only when asked for; a row is written before its token */
+    bool dropped;             /* its beginning was in the prefix cache, but not any more */
     bool in_step;             /* its rows are in the running step */
     bool cancelled;           /* while in_step: end it when the step ends */
     struct request_wait wait; /* of its first admission */

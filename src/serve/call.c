@@ -99,6 +99,8 @@ static void remember(const struct call *c)
     q->cached_tokens = cached;
     q->cache =
         recent_cache(c->server->info.prefix_cache, c->ask.prompts.n, c->prompt_tokens, cached);
+    if (c->dropped)
+        q->cache = "dropped";
     q->wait = c->wait;
 }
 

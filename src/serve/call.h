@@ -55,6 +55,7 @@ struct call {
 
     bool measured;            /* the call's first token */
     struct request_wait wait; /* of the first choice */
+    bool dropped;             /* what was cached of its prompt */
 
     /* for the log line, the trace and the ring of recent requests */
     char request_id[LIMIT_REQUEST_ID_BYTES + 1];

@@ -74,8 +74,10 @@ static void release(struct choice *ch)
     }
     take_times(c, t, c->n_live == c->n_choices);
     ch->cached_tokens = request_cached_tokens(ch->r);
-    if (ch->index == 0)
+    if (ch->index == 0) {
         request_waited(ch->r, &c->wait);
+        c->dropped = request_was_dropped(ch->r);
+    }
     metrics_end(&c->server->metrics, t, all.finish, all.n_tokens);
     engine_release(c->server->engine, ch->r);
     ch->r = NULL;

@@ -135,6 +135,36 @@ static void who_is_cancelled_while_waiting_says_what_for(void **state)
     by_hand_close(&h);
 }
 
+/* --- what the cache had --------------------------------------------------------------------- */
+
+static struct request *run(struct by_hand *h, struct request_params p)
+{
+    struct request *r = by_hand_submit(h, p);
+    by_hand_finish(h);
+    return r;
+}
+
+static void who_finds_his_beginning_dropped_is_told_so(void **state)
+{
+    (void)state;
+    struct by_hand h;
+    by_hand_open(&h, 8, &(struct engine_options){0});
+    assert_false(request_was_dropped(run(&h, fake_params(6, 100, 1))));
+    assert_false(request_was_dropped(run(&h, fake_params(6, 100, 1)))); /* it is cached */
+    assert_false(request_was_dropped(run(&h, fake_params(7, 250, 1)))); /* takes all blocks */
+    struct request_params salted = fake_params(6, 100, 1);
+    salted.salt.word[0] = 1;
+    assert_false(request_was_dropped(run(&h, salted)));
+    struct request *r = run(&h, fake_params(6, 100, 1));
+    assert_int_equal(request_cached_tokens(r), 0);
+    assert_true(request_was_dropped(r));
+    r = run(&h, fake_params(6, 100, 1)); /* and cached again */
+    assert_false(request_was_dropped(r));
+    assert_int_equal(request_cached_tokens(r), 99);
+    assert_true(by_hand_stats(&h).prefix_evicted >= 4);
+    by_hand_close(&h);
+}
+
 /* --- steps ---------------------------------------------------------------------------------- */
 
 static struct engine_step_stats steps_of(const struct by_hand *h)
@@ -213,6 +243,7 @@ int main(void)
         cmocka_unit_test(who_finds_all_places_taken_waits_for_one),
         cmocka_unit_test(who_follows_waits_for_the_leader),
         cmocka_unit_test(who_is_cancelled_while_waiting_says_what_for),
+        cmocka_unit_test(who_finds_his_beginning_dropped_is_told_so),
         cmocka_unit_test(every_step_is_in_the_histogram),
         cmocka_unit_test(a_step_that_was_foreseen_has_a_small_error),
         cmocka_unit_test(a_parked_step_counts_without_the_short_ones),
