@@ -136,6 +136,7 @@ struct request_params {
     uint32_t min_tokens;   /* before so many no end token is drawn and no stop string counts */
     bool logprobs;         /* of every token, and of top_logprobs alternatives */
     uint32_t top_logprobs; /* at most LIMIT_TOP_LOGPROBS */
+    bool prompt_logprobs;  /* of the prompt's tokens too: it is computed whole, nothing is cached */
     struct sampling sampling;
     char *stop[LIMIT_STOP_STRINGS]; /* UTF-8, never empty */
     uint32_t n_stop;
@@ -198,6 +199,8 @@ struct request_news {
     /* NULL unless asked for. A row per token: itself, then the likeliest, best first. */
     const struct token_logprob *logprobs; /* (n_tokens, logprobs_width) */
     uint32_t logprobs_width;
+    /* The same of the prompt, once there are tokens; the first one's means nothing. */
+    const struct token_logprob *prompt_logprobs; /* (n_prompt, logprobs_width) */
     const size_t *text_before; /* (n_tokens) bytes of the whole text before each token's own */
     enum finish_reason finish; /* FINISH_NONE while running */
 };
@@ -207,6 +210,7 @@ void request_read(struct request *r, struct request_news *out);
 void request_all(const struct request *r, struct request_news *out);
 struct timeline *request_timeline(struct request *r);
 void *request_user(const struct request *r);
+const int32_t *request_prompt(const struct request *r);
 uint32_t request_prompt_tokens(const struct request *r);
 uint32_t request_cached_tokens(const struct request *r); /* of the prompt; once it has news */
 

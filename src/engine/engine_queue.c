@@ -26,6 +26,8 @@ static uint64_t hash_first_block(const struct request *r)
  * the prompt. */
 uint32_t engine_cacheable(const struct request *r)
 {
+    if (request_prices_prompt(r))
+        return 0;
     return r->n_goal > r->params.n_prompt ? r->params.n_prompt : r->params.n_prompt - 1;
 }
 

@@ -124,7 +124,20 @@ static void admit(struct engine *e, struct engine_step *step)
 
 /* --- running -------------------------------------------------------------------------------- */
 
-static void fill_batch_row(struct engine *e, struct plan_item *item, struct batch_seq *seq)
+/* Which of its rows are wanted. *spare: how many more the step has room for than one of each. */
+static enum batch_output output_of(const struct request *r, struct plan_item *item, uint32_t *spare)
+{
+    if (request_prices_prompt(r)) {
+        if (item->n_tokens > 1 + *spare)
+            item->n_tokens = 1 + *spare;
+        *spare -= item->n_tokens - 1;
+        return OUTPUT_ALL;
+    }
+    return r->n_past + item->n_tokens == r->n_goal ? OUTPUT_LAST : OUTPUT_NONE;
+}
+
+static void fill_batch_row(struct engine *e, struct plan_item *item, struct batch_seq *seq,
+                           uint32_t *spare)
 {
     struct request *r = item->request;
     uint32_t n_prompt = r->params.n_prompt;
@@ -132,6 +145,7 @@ static void fill_batch_row(struct engine *e, struct plan_item *item, struct batc
     uint32_t left = (in_prompt ? n_prompt : r->n_goal) - r->n_past;
     if (item->n_tokens > left)
         item->n_tokens = left; /* more of it was in the cache than when it was planned */
+    enum batch_output output = output_of(r, item, spare);
     grow(e, r, r->n_past + item->n_tokens);
     *seq = (struct batch_seq){
         .request = r->slot,
@@ -139,7 +153,7 @@ static void fill_batch_row(struct engine *e, struct plan_item *item, struct batc
         .n_tokens = item->n_tokens,
         .n_past = r->n_past,
         .blocks = kv_table(&e->kv, r->slot),
-        .output = r->n_past + item->n_tokens == r->n_goal ? OUTPUT_LAST : OUTPUT_NONE,
+        .output = output,
     };
 }
 
@@ -147,9 +161,10 @@ static void begin(struct engine *e, struct engine_step *step)
 {
     step->n_layers = 0;
     step->spent_us = 0;
+    uint32_t spare = e->backend->options.max_outputs - step->plan.n_items;
     for (uint32_t i = 0; i < step->plan.n_items; i++) {
         struct request *r = step->plan.items[i].request;
-        fill_batch_row(e, &step->plan.items[i], &step->batch[i]);
+        fill_batch_row(e, &step->plan.items[i], &step->batch[i], &spare);
         r->in_step = true;
         timeline_stamp(&r->params.timeline, TIMELINE_PREFILL_STARTED);
     }
@@ -267,16 +282,42 @@ static void sample(struct engine *e, struct request *r, const float *row)
     take_token(e, r, token);
 }
 
-/* The request has had its turn: its KV positions count, and its row, if any, becomes a token. */
-static void settle(struct engine *e, struct request *r, const struct batch_seq *seq,
-                   const float *row)
+static uint32_t count_rows(const struct batch_seq *seq)
 {
+    if (seq->output == OUTPUT_ALL)
+        return seq->n_tokens;
+    return seq->output == OUTPUT_LAST ? 1 : 0;
+}
+
+/* Each row is about the token behind it. */
+static void price_prompt(struct engine *e, struct request *r, const struct batch_seq *seq,
+                         const float *rows)
+{
+    struct logprobs *l = &r->logprobs;
+    for (uint32_t k = 0; k < seq->n_tokens; k++) {
+        uint32_t at = seq->n_past + k + 1;
+        if (at < r->params.n_prompt)
+            logprobs_row(&e->sampler, rows + (size_t)k * e->n_vocab, r->params.prompt[at],
+                         l->prompt + (size_t)at * l->width, l->width);
+    }
+}
+
+/* The request has had its turn: its KV positions count, and its last row, if wanted, becomes a
+ * token. */
+static void settle(struct engine *e, struct request *r, const struct batch_seq *seq,
+                   const float *rows)
+{
+    const float *row = NULL;
     r->in_step = false;
     if (r->cancelled) { /* its rows were not computed to the end */
         engine_end_request(e, r, FINISH_CANCELLED);
         return;
     }
+    if (seq->output == OUTPUT_ALL)
+        price_prompt(e, r, seq, rows);
     r->n_past += seq->n_tokens;
+    if (r->n_past == r->n_goal)
+        row = rows + (size_t)(count_rows(seq) - 1) * e->n_vocab;
     r->served_us = clock_now_us();
     if (r->state == REQUEST_PREFILL)
         ENGINE_COUNT(e, prompt_tokens, seq->n_tokens);
@@ -295,10 +336,9 @@ static void settle_all(struct engine *e, struct engine_step *step)
     e->backend->ops->step_finish(e->backend, &result);
     uint32_t row = result.n_rows;
     for (uint32_t i = step->plan.n_items; i-- > 0;) {
-        const float *logits = NULL;
-        if (step->batch[i].output == OUTPUT_LAST)
-            logits = result.logits + (size_t)--row * e->n_vocab;
-        settle(e, step->plan.items[i].request, &step->batch[i], logits);
+        row -= count_rows(&step->batch[i]);
+        settle(e, step->plan.items[i].request, &step->batch[i],
+               result.logits + (size_t)row * e->n_vocab);
     }
     REQUIRE(row == 0);
     engine_store_levels(e);

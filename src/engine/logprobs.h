@@ -10,6 +10,7 @@
  *     rows         (max_tokens, width)   the token, then the width - 1 likeliest, best first;
  *                                        among equals the lower id
  *     text_before  (max_tokens)          bytes of the answer's text before the token's own
+ *     prompt       (n_prompt, width)     as rows, when asked for
  */
 #ifndef FIRSTLIGHT_ENGINE_LOGPROBS_H
 #define FIRSTLIGHT_ENGINE_LOGPROBS_H
@@ -24,11 +25,13 @@
 struct logprobs {
     struct token_logprob *rows;
     size_t *text_before;
-    uint32_t width; /* 0: nobody asked */
+    struct token_logprob *prompt; /* NULL: nobody asked */
+    uint32_t width;               /* 0: nobody asked */
 };
 
-/* Room for max_tokens rows of `top` alternatives, at most n_vocab; false: memory. */
-bool logprobs_init(struct logprobs *l, uint32_t max_tokens, uint32_t top, uint32_t n_vocab);
+/* Room for what p asks, in a vocabulary of n_vocab; false: memory. */
+bool logprobs_init(struct logprobs *l, const struct request_params *p, uint32_t max_tokens,
+                   uint32_t n_vocab);
 void logprobs_fini(struct logprobs *l);
 
 /* Writes one row: `logits` finite, `width` as in the table. The sampler lends its scratch. */

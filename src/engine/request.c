@@ -72,8 +72,7 @@ static bool allocate_output(struct request *r, const struct request_params *p, u
     r->stop = p->n_stop > 0 ? mem_alloc(sizeof *r->stop) : NULL;
     bool counted = !sampling_has_penalty(&p->sampling) ||
                    counts_init(&r->counts, n_vocab, p->n_prompt + r->max_tokens);
-    bool priced =
-        !p->logprobs || logprobs_init(&r->logprobs, r->max_tokens, p->top_logprobs, n_vocab);
+    bool priced = !p->logprobs || logprobs_init(&r->logprobs, p, r->max_tokens, n_vocab);
     return counted && priced && r->tokens && r->text && (r->stop || p->n_stop == 0);
 }
 
@@ -247,6 +246,7 @@ void request_all(const struct request *r, struct request_news *out)
         .n_tokens = atomic_load_explicit(&r->tokens_visible, memory_order_acquire),
         .logprobs = r->logprobs.rows,
         .logprobs_width = r->logprobs.width,
+        .prompt_logprobs = r->logprobs.prompt,
         .text_before = r->logprobs.text_before,
         .finish = r->finished ? r->finish : FINISH_NONE,
     };
@@ -262,6 +262,7 @@ void request_read(struct request *r, struct request_news *out)
         .tokens = all.tokens + r->read_tokens,
         .n_tokens = all.n_tokens - r->read_tokens,
         .logprobs_width = all.logprobs_width,
+        .prompt_logprobs = all.prompt_logprobs,
         .finish = all.finish,
     };
     if (all.logprobs) {
@@ -308,6 +309,11 @@ const char *request_wait_reason(const struct request_wait *w)
 bool request_was_dropped(const struct request *r)
 {
     return r->dropped;
+}
+
+const int32_t *request_prompt(const struct request *r)
+{
+    return r->params.prompt;
 }
 
 uint32_t request_prompt_tokens(const struct request *r)

@@ -122,6 +122,12 @@ static inline uint32_t request_past(const struct request *r)
     return r->state == REQUEST_WAITING ? r->n_cached : r->n_past;
 }
 
+/* Rows of its prompt are wanted: they are computed, whatever is cached, until it has tokens. */
+static inline bool request_prices_prompt(const struct request *r)
+{
+    return r->logprobs.prompt && r->n_tokens == 0;
+}
+
 /* Moves r to the end of the state's list; REQUIREs that the edge is in the picture above. */
 void request_move(struct request_lists *lists, struct request *r, enum request_state to);
 /* Puts a new slot on the list of free ones. */

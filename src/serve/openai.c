@@ -352,10 +352,7 @@ static enum status read_completion_logprobs(struct openai_request *q, struct err
     st = json_whole(given, "logprobs", 0, LIMIT_COMPLETION_LOGPROBS, &top, err);
     q->params.logprobs = true;
     q->params.top_logprobs = (uint32_t)top;
-    if (st == STATUS_OK && q->echo)
-        return err_param(err, STATUS_INVALID, "echo",
-                         "echo: the log probabilities of a prompt are not implemented by this "
-                         "server: leave out echo, or logprobs");
+    q->params.prompt_logprobs = q->echo;
     return st;
 }
 

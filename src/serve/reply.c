@@ -123,9 +123,13 @@ static bool broken_off(enum finish_reason finish, struct err *e)
 static const char *take_logprobs(struct choice *ch, const struct request_news *all)
 {
     struct call *c = ch->call;
+    struct token_prompt prompt = {.ids = request_prompt(ch->r), .n = request_prompt_tokens(ch->r)};
+    if (!all->logprobs)
+        return NULL;
+    prompt.text = asked_text(&c->ask.prompts, ch->index / c->ask.n, &prompt.len);
     buf_clear(&c->logprobs);
-    if (!all->logprobs ||
-        !token_json_put(&c->logprobs, c->ask.kind, c->server->loader.tokenizer, all, &ch->cursor))
+    if (!token_json_put(&c->logprobs, c->ask.kind, c->server->loader.tokenizer, all, &prompt,
+                        &ch->cursor))
         return NULL;
     c->out.failed |= c->logprobs.failed;
     return buf_str(&c->logprobs);

@@ -11,8 +11,8 @@
 
 static void put_number(struct buf *out, float logprob)
 {
-    double x = logprob < LOGPROB_LEAST ? LOGPROB_LEAST : logprob;
-    buf_printf(out, "%.9g", x == 0 ? 0 : x); /* no "-0" */
+    double x = logprob >= LOGPROB_LEAST ? logprob : LOGPROB_LEAST; /* a NaN has no JSON */
+    buf_printf(out, "%.9g", x == 0 ? 0 : x);                       /* no "-0" */
 }
 
 /* As text when it is text, else with \xNN for what is no whole character. */
@@ -124,34 +124,97 @@ static size_t count_chars(struct token_cursor *c, const char *text, size_t end)
 {
     for (; c->bytes < end; c->bytes++)
         c->chars += ((unsigned char)text[c->bytes] & 0xc0) != 0x80;
-    return c->chars;
+    return c->prompt_chars + c->chars;
 }
 
-static void put_completion(struct buf *out, const struct tokenizer *t,
-                           const struct request_news *all, uint32_t from, uint32_t to,
+/* Some entries: those of the prompt first, then those of the answer. */
+struct entries {
+    const struct token_prompt *prompt; /* NULL: none of it */
+    const struct request_news *all;
+    uint32_t from, to; /* of the answer's */
+};
+
+static uint32_t count(const struct entries *e)
+{
+    return (e->prompt ? e->prompt->n : 0) + e->to - e->from;
+}
+
+/* Row i of count; NULL for the prompt's first token, of which nothing is known. */
+static const struct token_logprob *row_at(const struct entries *e, uint32_t i)
+{
+    size_t width = e->all->logprobs_width;
+    uint32_t n = e->prompt ? e->prompt->n : 0;
+    if (i < n)
+        return i > 0 ? e->all->prompt_logprobs + i * width : NULL;
+    return e->all->logprobs + (e->from + i - n) * width;
+}
+
+static void put_tokens(struct buf *out, const struct tokenizer *t, const struct entries *e)
+{
+    for (uint32_t i = 0; i < count(e); i++) {
+        const struct token_logprob *row = row_at(e, i);
+        buf_puts(out, i > 0 ? "," : "");
+        put_key(out, t, row ? row->token : e->prompt->ids[0]);
+    }
+}
+
+static void put_logprobs(struct buf *out, const struct entries *e)
+{
+    for (uint32_t i = 0; i < count(e); i++) {
+        const struct token_logprob *row = row_at(e, i);
+        buf_puts(out, i > 0 ? "," : "");
+        if (row)
+            put_number(out, row->logprob);
+        else
+            buf_puts(out, "null");
+    }
+}
+
+static void put_maps(struct buf *out, const struct tokenizer *t, const struct entries *e)
+{
+    for (uint32_t i = 0; i < count(e); i++) {
+        const struct token_logprob *row = row_at(e, i);
+        buf_puts(out, i > 0 ? "," : "");
+        if (row)
+            put_map(out, t, row, e->all->logprobs_width);
+        else
+            buf_puts(out, "null");
+    }
+}
+
+/* The prompt's tokens spell its text, but for one that was added to it (a bos). */
+static void put_prompt_offsets(struct buf *out, const struct tokenizer *t,
+                               const struct token_prompt *p, struct token_cursor *c)
+{
+    struct token_cursor at = {0};
+    size_t end = 0, len;
+    for (uint32_t i = 0; i < p->n; i++) {
+        bool inside = end < p->len && ((unsigned char)p->text[end] & 0xc0) == 0x80;
+        buf_printf(out, i > 0 ? ",%zu" : "%zu",
+                   at.chars - inside); /* of a character begun before */
+        const char *piece = tokenizer_piece(t, p->ids[i], &len);
+        if (len <= p->len - end && memcmp(piece, p->text + end, len) == 0)
+            end += len;
+        count_chars(&at, p->text, end);
+    }
+    c->prompt_chars = count_chars(&at, p->text, p->len);
+}
+
+static void put_completion(struct buf *out, const struct tokenizer *t, const struct entries *e,
                            struct token_cursor *cursor)
 {
-    const uint32_t width = all->logprobs_width;
-    const struct token_logprob *rows = all->logprobs;
     buf_puts(out, "{\"tokens\":[");
-    for (uint32_t i = from; i < to; i++) {
-        buf_puts(out, i > from ? "," : "");
-        put_key(out, t, rows[(size_t)i * width].token);
-    }
+    put_tokens(out, t, e);
     buf_puts(out, "],\"token_logprobs\":[");
-    for (uint32_t i = from; i < to; i++) {
-        buf_puts(out, i > from ? "," : "");
-        put_number(out, rows[(size_t)i * width].logprob);
-    }
+    put_logprobs(out, e);
     buf_puts(out, "],\"top_logprobs\":[");
-    for (uint32_t i = from; i < to; i++) {
-        buf_puts(out, i > from ? "," : "");
-        put_map(out, t, &rows[(size_t)i * width], width);
-    }
+    put_maps(out, t, e);
     buf_puts(out, "],\"text_offset\":[");
-    for (uint32_t i = from; i < to; i++)
-        buf_printf(out, i > from ? ",%zu" : "%zu",
-                   count_chars(cursor, all->text, all->text_before[i]));
+    if (e->prompt)
+        put_prompt_offsets(out, t, e->prompt, cursor);
+    for (uint32_t i = e->from; i < e->to; i++)
+        buf_printf(out, e->prompt || i > e->from ? ",%zu" : "%zu",
+                   count_chars(cursor, e->all->text, e->all->text_before[i]));
     buf_puts(out, "]}");
 }
 
@@ -172,18 +235,23 @@ static bool is_shown(const struct request_news *all, uint32_t i)
 }
 
 bool token_json_put(struct buf *out, enum openai_kind kind, const struct tokenizer *t,
-                    const struct request_news *all, struct token_cursor *cursor)
+                    const struct request_news *all, const struct token_prompt *prompt,
+                    struct token_cursor *cursor)
 {
     uint32_t from = cursor->next, to = from;
+    if (!all->prompt_logprobs || cursor->prompt_done)
+        prompt = NULL;
     while (to < all->n_tokens && is_shown(all, to) &&
            (cursor->ends_shown || !tokenizer_is_end(t, all->tokens[to])))
         to++;
-    if (to == from)
+    const struct entries entries = {prompt, all, from, to};
+    if (count(&entries) == 0)
         return false;
     if (kind == OPENAI_CHAT)
         put_chat(out, t, all, from, to);
     else
-        put_completion(out, t, all, from, to, cursor);
+        put_completion(out, t, &entries, cursor);
     cursor->next = to;
+    cursor->prompt_done = true;
     return true;
 }

@@ -8,7 +8,8 @@
  * There is an entry per token of the text: none for the token that ended the answer, none for those
  * that spell a stop string. A token that is only part of a character has no text of its own: its
  * bytes stand as \xNN (after "bytes:" in completions, as the API has it), and chats also have
- * `bytes`. Offsets count characters of the answer's text.
+ * `bytes`. Offsets count characters of the text, which with echo begins with the prompt's; of the
+ * prompt's first token nothing is known: null.
  */
 #ifndef FIRSTLIGHT_SERVE_TOKEN_JSON_H
 #define FIRSTLIGHT_SERVE_TOKEN_JSON_H
@@ -26,11 +27,23 @@ struct token_cursor {
     size_t bytes;    /* of the text, whose characters are counted */
     size_t chars;    /* that they have */
     bool ends_shown; /* an end token is one like others: ignore_eos */
+    bool prompt_done;
+    size_t prompt_chars; /* that stand before the text */
+};
+
+/* A prompt that goes before the answer. */
+struct token_prompt {
+    const int32_t *ids;
+    uint32_t n;
+    const char *text;
+    size_t len;
 };
 
 /* Appends the entries from the cursor up to what the text shows; false, and nothing appended, when
- * there are none. `all` is request_all's, with log probabilities. */
+ * there are none. `all` is request_all's, with log probabilities; when it has the prompt's, these
+ * go first (completions only), else `prompt` may be NULL. */
 bool token_json_put(struct buf *out, enum openai_kind kind, const struct tokenizer *t,
-                    const struct request_news *all, struct token_cursor *cursor);
+                    const struct request_news *all, const struct token_prompt *prompt,
+                    struct token_cursor *cursor);
 
 #endif

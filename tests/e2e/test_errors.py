@@ -52,7 +52,7 @@ def test_bodies_that_are_no_json(small, body, says):
     ({"prompt": ""}, "prompt", "empty"),
     ({"n": 65}, "n", "between 1 and 64"),
     ({"best_of": 2}, "best_of", "not implemented"),
-    ({"echo": True, "logprobs": 0}, "echo", "not implemented"),
+    ({"echo": 1}, "echo", "true or false"),
     ({"suffix": "x"}, "suffix", "not implemented"),
     ({"logprobs": 6}, "logprobs", "between 0 and 5"),
     ({"stream": "yes"}, "stream", "true or false"),

@@ -48,6 +48,45 @@ def test_equal_to_transformers(exact):
         assert abs(found["token_logprobs"][0] - best[0]) <= TOLERANCE
 
 
+@pytest.mark.parametrize("flags", [[], ["--no-prefix-cache"], ["--max-batch-size", 3]])
+def test_the_prompts_equal_transformers(servers, tiny, flags):
+    """However a prompt is cut into steps, and whatever is in the cache."""
+    server = servers(tiny, "--activations", "f32", *flags)
+    expected = log_softmax(np.load(GOLDEN / "tiny/base.npy"))
+    body = {"prompt": IDS, "max_tokens": 2, "temperature": 0, "ignore_eos": True}
+    assert server.post(TEXT, body)[0] == 200  # now it is in the cache
+    status, answer = server.post(TEXT, body | {"echo": True, "logprobs": 5, "n": 2})
+    assert status == 200, answer
+    for choice in answer["choices"]:
+        found = choice["logprobs"]
+        assert len(found["tokens"]) == len(IDS) + 2
+        assert found["token_logprobs"][0] is None and found["top_logprobs"][0] is None
+        for at, token in enumerate(IDS[1:]):
+            assert abs(found["token_logprobs"][at + 1] - expected[at][token]) <= TOLERANCE
+            best = sorted(found["top_logprobs"][at + 1].values(), reverse=True)
+            assert np.abs(best[:5] - np.sort(expected[at])[::-1][:5]).max() <= TOLERANCE
+    assert answer["usage"]["prompt_tokens_details"]["cached_tokens"] == 0
+    assert server.stop() == 0
+
+
+def test_echo_with_a_long_prompt(server):
+    """Longer than the rows of a step; streamed and not."""
+    prompt = "The quick brown fox jumps over the lazy dog \u4e2d\u6587. " * 12
+    body = {"prompt": prompt, "echo": True, "logprobs": 1, "max_tokens": 4, "temperature": 0}
+    _, whole = server.post(TEXT, body)
+    choice = whole["choices"][0]
+    found = choice["logprobs"]
+    assert choice["text"].startswith(prompt)
+    assert len(found["tokens"]) == whole["usage"]["prompt_tokens"] + 4 > 128
+    check_offsets(found, choice["text"])
+    assert found["text_offset"][-4] == len(prompt)
+    assert all(value < 0 for value in found["token_logprobs"][1:])
+    parts = [part["choices"][0] for part in chunks(server, TEXT, body)]
+    assert "".join(part["text"] for part in parts) == choice["text"]
+    for key in ("tokens", "token_logprobs", "top_logprobs", "text_offset"):
+        assert [v for p in parts if p["logprobs"] for v in p["logprobs"][key]] == found[key]
+
+
 def test_they_are_the_models_own_whatever_the_sampling(exact):
     """Bias, penalties and temperature choose another token; they change no probability."""
     ask = {"prompt": IDS, "max_tokens": 1, "logprobs": 5, "ignore_eos": True}
@@ -169,7 +208,6 @@ def test_a_stop_string_has_no_entries(server):
     (TEXT, {"logprobs": 6}, "logprobs"),
     (TEXT, {"logprobs": True}, "logprobs"),
     (TEXT, {"logprobs": -1}, "logprobs"),
-    (TEXT, {"logprobs": 1, "echo": True}, "echo"),
     (CHAT, {"logprobs": True, "top_logprobs": 21}, "top_logprobs"),
     (CHAT, {"logprobs": False, "top_logprobs": 2}, "top_logprobs"),
     (CHAT, {"logprobs": 1}, "logprobs"),

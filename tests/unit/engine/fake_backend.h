@@ -219,10 +219,10 @@ static int32_t fake_next(const int32_t *tokens, uint32_t n, uint32_t n_generated
     return (int32_t)((hash >> 8) % FAKE_END);
 }
 
-static void fake_row(struct fake *f, const struct batch_seq *seq, float *row)
+/* What follows the first n tokens. */
+static void fake_row(struct fake *f, const struct batch_seq *seq, uint32_t n, float *row)
 {
     int32_t tokens[FAKE_CTX] = {0};
-    uint32_t n = seq->n_past + seq->n_tokens;
     for (uint32_t i = 0; i < n; i++)
         tokens[i] = f->kv[(size_t)seq->blocks[i / KV_BLOCK] * KV_BLOCK + i % KV_BLOCK];
     /* For FAKE_ENDS the prompt is the first token alone. */
@@ -241,8 +241,13 @@ static void fake_step_finish(struct backend *b, struct step_result *out)
             uint32_t at = seq->n_past + k;
             f->kv[(size_t)seq->blocks[at / KV_BLOCK] * KV_BLOCK + at % KV_BLOCK] = seq->tokens[k];
         }
-        if (seq->output == OUTPUT_LAST)
-            fake_row(f, seq, f->logits + (size_t)out->n_rows++ * FAKE_VOCAB);
+        uint32_t first = seq->output == OUTPUT_ALL    ? 1
+                         : seq->output == OUTPUT_LAST ? seq->n_tokens
+                                                      : seq->n_tokens + 1;
+        for (uint32_t n = first; n <= seq->n_tokens; n++) {
+            REQUIRE(out->n_rows < b->options.max_outputs && out->n_rows < FAKE_SEQS);
+            fake_row(f, seq, seq->n_past + n, f->logits + (size_t)out->n_rows++ * FAKE_VOCAB);
+        }
     }
 }
 

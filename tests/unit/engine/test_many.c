@@ -202,6 +202,41 @@ static void what_is_read_in_parts_is_the_whole(void **state)
     engine_close(e);
 }
 
+/* However long the prompt, how many neighbours it has and what is cached of it. */
+static void a_prompt_has_rows_too(void **state)
+{
+    (void)state;
+    struct engine *e = open_slots_of(8);
+    for (uint32_t round = 0; round < 4; round++) {
+        struct request_params p[5];
+        struct request *r[5];
+        uint32_t n = 1 + 70 * round;
+        for (uint32_t i = 0; i < 5; i++) {
+            p[i] = fake_params(7, n, 10);
+            p[i].logprobs = p[i].prompt_logprobs = i % 2 == 0;
+            p[i].top_logprobs = 1;
+        }
+        assert_int_equal(engine_submit_all(e, p, 5, r, NULL), STATUS_OK);
+        fake_finish(e, r, 5);
+        for (uint32_t i = 0; i < 5; i++) {
+            struct request_news all;
+            request_all(r[i], &all);
+            fake_expect_tokens(r[i]);
+            for (uint32_t k = 1; all.prompt_logprobs && k < n; k++) {
+                const struct token_logprob *row = all.prompt_logprobs + (size_t)2 * k;
+                assert_int_equal(row[0].token, r[i]->params.prompt[k]);
+                assert_int_equal(row[1].token, fake_next(r[i]->params.prompt, k, k - 1));
+                assert_true(row[0].logprob <= row[1].logprob && row[1].logprob < 0);
+            }
+            assert_int_equal(all.prompt_logprobs != NULL, i % 2 == 0);
+            if (i % 2 == 0)
+                assert_int_equal(request_cached_tokens(r[i]), 0);
+            engine_release(e, r[i]);
+        }
+    }
+    engine_close(e);
+}
+
 /* --- the least number of tokens --------------------------------------------------------------- */
 
 static uint32_t tokens_of(struct engine *e, uint32_t min_tokens, const char *stop, char *text)
@@ -298,6 +333,7 @@ int main(void)
         cmocka_unit_test(choices_differ_and_come_again),
         cmocka_unit_test(rows_come_with_their_tokens),
         cmocka_unit_test(what_is_read_in_parts_is_the_whole),
+        cmocka_unit_test(a_prompt_has_rows_too),
         cmocka_unit_test(no_end_before_min_tokens),
         cmocka_unit_test(no_stop_string_before_min_tokens),
         cmocka_unit_test(refuses_what_cannot_be),

@@ -59,7 +59,7 @@ static json_t *put(enum openai_kind kind, const struct answer_of *a, struct toke
 {
     struct buf b = {0};
     json_t *v = NULL;
-    if (token_json_put(&b, kind, world.tokenizer, &a->all, cursor)) {
+    if (token_json_put(&b, kind, world.tokenizer, &a->all, NULL, cursor)) {
         v = json_loads(buf_str(&b), JSON_REJECT_DUPLICATES, NULL);
         assert_non_null(v);
     } else {
@@ -144,6 +144,38 @@ static void parts_of_characters(void **state)
     json_decref(v);
 }
 
+/* The prompt is e-acute and "a" behind a token that is not in its text; the answer is "b". */
+static void the_prompt_goes_first(void **state)
+{
+    (void)state;
+    struct answer_of a;
+    struct token_cursor cursor = {0};
+    const int32_t ids[] = {FAKE_START, C3, A9, A};
+    const struct token_prompt prompt = {ids, 4, "\u00e9a", 3};
+    struct token_logprob rows[4 * 3] = {{0, 0}};
+    for (int i = 1; i < 4; i++)
+        rows[3 * i] = rows[3 * i + 1] = rows[3 * i + 2] = (struct token_logprob){ids[i], (float)-i};
+    fill(&a, "bb", (int32_t[]){B, B}, (size_t[]){0, 1}, 2);
+    a.all.prompt_logprobs = rows;
+    a.all.text_len = 1;
+    for (int round = 0; round < 2; round++) {
+        struct buf b = {0};
+        assert_true(
+            token_json_put(&b, OPENAI_COMPLETION, world.tokenizer, &a.all, &prompt, &cursor));
+        assert_string_equal(
+            buf_str(&b),
+            round == 0
+                ? "{\"tokens\":[\"<|im_start|>\",\"bytes:\\\\xc3\",\"bytes:\\\\xa9\",\"a\",\"b\"],"
+                  "\"token_logprobs\":[null,-1,-2,-3,-0.5],"
+                  "\"top_logprobs\":[null,{\"bytes:\\\\xc3\":-1},{\"bytes:\\\\xa9\":-2},{\"a\":-3},"
+                  "{\"b\":-0.5,\"z\":-9999}],\"text_offset\":[0,0,0,1,2]}"
+                : "{\"tokens\":[\"b\"],\"token_logprobs\":[-0.5],"
+                  "\"top_logprobs\":[{\"b\":-0.5,\"z\":-9999}],\"text_offset\":[3]}");
+        buf_fini(&b);
+        a.all.text_len = 2;
+    }
+}
+
 /* The tokens of a text that is held back wait; when it was a stop string they never come. */
 static void held_text_holds_its_tokens(void **state)
 {
@@ -212,6 +244,7 @@ int main(void)
         cmocka_unit_test(both_dialects),
         cmocka_unit_test(the_token_itself_is_among_the_alternatives),
         cmocka_unit_test(parts_of_characters),
+        cmocka_unit_test(the_prompt_goes_first),
         cmocka_unit_test(held_text_holds_its_tokens),
         cmocka_unit_test(the_end_token_has_no_entry),
         cmocka_unit_test(pieces_make_the_whole),
