@@ -151,7 +151,11 @@ static void collect(struct build *b, const struct request_list *list)
 
 static bool before(const struct plan_candidate *a, const struct plan_candidate *b)
 {
-    return a->rank != b->rank ? a->rank < b->rank : a->request->arrived_us < b->request->arrived_us;
+    if (a->rank != b->rank)
+        return a->rank < b->rank;
+    if (a->request->arrived_us != b->request->arrived_us)
+        return a->request->arrived_us < b->request->arrived_us;
+    return (int32_t)(a->request->id - b->request->id) < 0; /* in the same microsecond */
 }
 
 static void sift_down(struct plan_candidate *heap, uint32_t n, uint32_t i)
