@@ -128,6 +128,8 @@ static void put_load(const struct page *p, const struct engine_stats *s)
     double total = s->kv_blocks_total;
     gauge(p, "vllm:num_requests_running", "Requests admitted.", s->running);
     gauge(p, "vllm:num_requests_waiting", "Requests waiting to be admitted.", s->waiting);
+    gauge(p, "firstlight_backlog_tokens", "Prompt tokens still to be computed.",
+          (double)s->backlog_tokens);
     gauge(p, "vllm:kv_cache_usage_perc", "KV blocks in use, as a share of all.",
           total > 0 ? 1 - s->kv_blocks_free / total : 0);
     gauge(p, "firstlight_kv_blocks", "KV blocks there are.", total);

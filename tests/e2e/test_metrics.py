@@ -381,13 +381,16 @@ def test_scrapes_do_not_wait_for_the_engine(server):
     for thread in threads:
         thread.start()
     seen = set()
+    backlog = 0
     while any(thread.is_alive() for thread in threads):
         metrics = scrape(server)
         seen.add(metrics.get("vllm:num_requests_running") > 0)
+        backlog = max(backlog, metrics.get("firstlight_backlog_tokens"))
     for thread in threads:
         thread.join()
     after = scrape(server)
     assert True in seen and len(done) == 4
+    assert backlog > 0 == after.get("firstlight_backlog_tokens")
     name = "vllm:time_to_first_token_seconds_count"
     assert after.get(name) - before.get(name) == 4
     waits = [entry["waited"]["for"] for entry in recent(server, "?limit=4")]
