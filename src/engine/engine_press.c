@@ -20,6 +20,7 @@
 
 #define WINDOW_US  4000000 /* of work, at most twice as much, is what a pace is taken from */
 #define FEW_TOKENS 64      /* fewer in it say nothing */
+#define FEW        4       /* admissions or ends: neither, and the warm-up has some */
 #define CHUNK      256     /* tokens of the chunk that the cost model is asked for */
 #define NS         1000
 
@@ -131,12 +132,12 @@ void engine_press_admitted(struct engine *e)
 /* Older work counts half. */
 static void forget(struct engine_pace *p)
 {
-    if (p->pressed_us > 2 * WINDOW_US && p->tokens >= 2 * FEW_TOKENS && p->admits >= 4) {
+    if (p->pressed_us > 2 * WINDOW_US && p->tokens >= 2 * FEW_TOKENS && p->admits >= 2 * FEW) {
         p->pressed_us /= 2;
         p->tokens /= 2;
         p->admits /= 2;
     }
-    if (p->busy_us > 2 * WINDOW_US && p->ends >= 4) {
+    if (p->busy_us > 2 * WINDOW_US && p->ends >= 2 * FEW) {
         p->busy_us /= 2;
         p->ends /= 2;
     }
@@ -152,7 +153,7 @@ static int64_t prompt_token_ns(const struct engine *e)
     return cost_predict_us(&e->cost, &chunk) * NS / CHUNK;
 }
 
-/* Nobody has ended yet: the first to do so has generated all it may. */
+/* Few have ended yet: the next to do so has generated all it may. */
 static int64_t first_end_us(const struct engine *e)
 {
     struct cost_step step = {0};
@@ -169,7 +170,7 @@ static int64_t admission_us(const struct engine *e, int64_t token_ns)
 {
     const struct engine_pace *p = &e->pace;
     uint32_t queued = LOAD(queued);
-    if (p->admits > 0)
+    if (p->admits >= FEW)
         return p->pressed_us / (int64_t)p->admits;
     return queued > 0 ? (int64_t)LOAD(backlog) * token_ns / NS / queued : 0;
 }
@@ -190,5 +191,5 @@ void engine_press_step(struct engine *e, bool pressed, int64_t us)
     STORE(token_ns, (unsigned long long)token_ns);
     STORE(admit_us, (unsigned long long)admission_us(e, token_ns));
     STORE(end_us,
-          (unsigned long long)(p->ends > 0 ? p->busy_us / (int64_t)p->ends : first_end_us(e)));
+          (unsigned long long)(p->ends >= FEW ? p->busy_us / (int64_t)p->ends : first_end_us(e)));
 }

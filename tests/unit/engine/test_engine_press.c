@@ -91,6 +91,189 @@ static void a_charge_is_what_is_still_to_be_computed(void **state)
     by_hand_close(&h);
 }
 
+/* --- the wait that is told ------------------------------------------------------------------ */
+
+#define SECOND 1000000
+
+/* A slow machine: 100 tokens are 2 s, in steps of 0.3 s. */
+static void open_slow(struct by_hand *h, struct engine_options *o)
+{
+    o->max_step_prompt_tokens = 16;
+    o->no_prefix_cache = true;
+    by_hand_open(h, 200, o);
+    h->clock.token_us = 20000;
+    h->engine->cost.w[1] = 256 * 20;
+}
+
+static bool has_room(const struct by_hand *h, uint32_t n_prompt)
+{
+    struct request_params p = {.n_prompt = n_prompt};
+    return h->engine->lists.of[REQUEST_FREE].n > 0 &&
+           engine_press_check(h->engine, &p, 1, NULL) == STATUS_OK;
+}
+
+/* As it is told: in whole seconds, at least one. */
+static int64_t whole_seconds(int64_t us)
+{
+    int64_t s = (us + SECOND - 1) / SECOND;
+    return s > 0 ? s : 1;
+}
+
+static bool within_twice(int64_t a, int64_t b)
+{
+    return a <= 2 * b && b <= 2 * a;
+}
+
+/* Who has ended makes room. */
+static void release_ended(struct by_hand *h)
+{
+    struct request *r;
+    while ((r = engine_next_event(h->engine))) {
+        struct request_news news;
+        request_read(r, &news);
+        if (news.finish != FINISH_NONE)
+            engine_release(h->engine, r);
+    }
+}
+
+static bool try(struct by_hand *h, struct random *random, uint32_t n_prompt)
+{
+    struct request_params p =
+        by_hand_prompt(0, n_prompt, (int32_t)random_below(random, 20), 1 + random_below(random, 8));
+    struct request *r;
+    bool taken = engine_submit(h->engine, &p, &r, NULL) == STATUS_OK;
+    request_params_fini(&p);
+    return taken;
+}
+
+static void close_slow(struct by_hand *h)
+{
+    h->meanwhile = NULL;
+    engine_close(h->engine);
+    clock_simulate(NULL);
+    fake_world_close(&h->world);
+}
+
+/* A crowd comes and fills the queue; then nobody does. The last one refused needs as long as he was
+ * told, within a factor of two, and comes back to find room. When one more is admitted or ends is
+ * a matter of chance, when so many tokens are computed is not: `right` is the share to ask for. */
+static void after_a_crowd(struct engine_options *options, double right)
+{
+    struct by_hand h;
+    struct random random = {7};
+    uint32_t n_right = 0, n_room = 0;
+    const uint32_t crowds = 60;
+    open_slow(&h, options);
+    h.meanwhile = release_ended;
+    for (uint32_t i = 0; i < crowds; i++) {
+        uint32_t n = 40 + random_below(&random, 121);
+        for (uint32_t turns = random_below(&random, 20); turns > 0; turns--) {
+            try(&h, &random, 40 + random_below(&random, 121));
+            engine_turn(h.engine);
+        }
+        while (try(&h, &random, n))
+            ;
+        int64_t start_us = h.clock.now_us, told_us = engine_retry_after_us(h.engine, 1, n);
+        int64_t back_us = start_us + whole_seconds(told_us) * SECOND;
+        while (!has_room(&h, n) && engine_turn(h.engine))
+            ;
+        int64_t needed_s = whole_seconds(h.clock.now_us - start_us);
+        n_right += within_twice(whole_seconds(told_us), needed_s);
+        while (h.clock.now_us < back_us && engine_turn(h.engine))
+            ;
+        n_room += start_us + needed_s * SECOND <= back_us || has_room(&h, n);
+    }
+    print_message("of %u, %u were told right and %u found room\n", crowds, n_right, n_room);
+    assert_true(n_right >= right * crowds);
+    assert_true(n_room >= 0.8 * crowds);
+    close_slow(&h);
+}
+
+static void told_right_after_a_crowd_in_tokens(void **state)
+{
+    (void)state;
+    after_a_crowd(&(struct engine_options){.max_queued_tokens = 600}, 0.95);
+}
+
+static void told_right_after_a_crowd_in_requests(void **state)
+{
+    (void)state;
+    after_a_crowd(&(struct engine_options){.max_queued_requests = 4, .max_active = 2}, 0.66);
+}
+
+static void told_right_after_a_crowd_in_slots(void **state)
+{
+    (void)state;
+    after_a_crowd(&(struct engine_options){.max_active = 4}, 0.66);
+}
+
+/* Five times as many come as can be served, for ten minutes. Each one refused looks after every
+ * layer whether he would be taken now; those who come anew take the room before him. */
+struct refused {
+    int64_t at_us, told_us;
+    bool done;
+};
+
+#define REFUSED 2000
+#define TOKENS  100
+
+struct overload {
+    struct by_hand h; /* first: what `meanwhile` gets */
+    struct random random;
+    int64_t next_us;
+    struct refused refused[REFUSED];
+    uint32_t n_refused, n_taken, n_done, n_right;
+};
+
+static void arrive(struct overload *o)
+{
+    if (try(&o->h, &o->random, TOKENS)) {
+        o->n_taken++;
+        return;
+    }
+    assert_true(o->n_refused < REFUSED);
+    o->refused[o->n_refused++] = (struct refused){
+        .at_us = o->h.clock.now_us, .told_us = engine_retry_after_us(o->h.engine, 1, TOKENS)};
+}
+
+static void overloaded(struct by_hand *h)
+{
+    struct overload *o = (struct overload *)h;
+    release_ended(h);
+    bool room = has_room(h, TOKENS);
+    for (uint32_t i = 0; room && i < o->n_refused; i++) {
+        struct refused *r = &o->refused[i];
+        if (r->done)
+            continue;
+        r->done = true;
+        o->n_done++;
+        o->n_right +=
+            within_twice(whole_seconds(r->told_us), whole_seconds(h->clock.now_us - r->at_us));
+    }
+    for (; o->next_us <= h->clock.now_us; o->next_us += 2 * SECOND / 5)
+        arrive(o);
+}
+
+static void told_right_under_overload(void **state)
+{
+    (void)state;
+    struct overload *o = mem_zalloc(sizeof *o);
+    open_slow(&o->h, &(struct engine_options){.max_queued_tokens = 600});
+    o->h.meanwhile = overloaded;
+    o->random.state = 7;
+    o->next_us = o->h.clock.now_us;
+    int64_t end_us = o->h.clock.now_us + INT64_C(600) * SECOND;
+    overloaded(&o->h);
+    while (o->h.clock.now_us < end_us)
+        engine_turn(o->h.engine);
+    print_message("taken %u, refused %u; of %u, %u were told right\n", o->n_taken, o->n_refused,
+                  o->n_done, o->n_right);
+    assert_true(o->n_refused > 3 * o->n_taken);
+    assert_true(o->n_done > 1000 && o->n_right * 10 > o->n_done * 9);
+    close_slow(&o->h);
+    mem_free(o);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -98,6 +281,10 @@ int main(void)
         cmocka_unit_test(the_queue_is_bounded_in_tokens),
         cmocka_unit_test(several_at_once_are_charged_together),
         cmocka_unit_test(a_charge_is_what_is_still_to_be_computed),
+        cmocka_unit_test(told_right_after_a_crowd_in_tokens),
+        cmocka_unit_test(told_right_after_a_crowd_in_requests),
+        cmocka_unit_test(told_right_after_a_crowd_in_slots),
+        cmocka_unit_test(told_right_under_overload),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
