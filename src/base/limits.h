@@ -38,6 +38,7 @@
 #define LIMIT_STOP_BYTES          256  /* bytes of one stop string */
 #define LIMIT_LOGIT_BIAS          1024 /* entries of logit_bias */
 #define LIMIT_CACHE_SALT_BYTES    256
+#define LIMIT_TIMEOUT_SECONDS     86400   /* timeout of a request, --request-timeout */
 #define LIMIT_PRIORITY            1000000 /* of a request, either way */
 #define LIMIT_TOP_K               1000000
 #define LIMIT_TOP_LOGPROBS        20  /* alternatives reported with each token of a chat */

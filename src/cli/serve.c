@@ -18,6 +18,7 @@ struct args {
     const char *served_model_name;
     const char *api_key_file;
     uint32_t drain_seconds;
+    uint32_t request_timeout_s;
     uint32_t max_connections;
     uint32_t slots;
     const char *record;
@@ -41,6 +42,9 @@ static const struct flag own_flags[] = {
      FLAG_U32, FLAG_FIELD(args, slots), .min = 1, .max = LIMIT_SLOTS},
     {"--max-connections", "N", "connections at once; more get 503 (default 1024)",
      FLAG_U32, FLAG_FIELD(args, max_connections), .min = 1, .max = 65536},
+    {"--request-timeout", "SECONDS", "for a whole answer, waiting included; later ones end with 408\n"
+                                     "(default: none; a request may ask for less)",
+     FLAG_U32, FLAG_FIELD(args, request_timeout_s), .min = 1, .max = LIMIT_TIMEOUT_SECONDS},
     {"--drain-timeout", "SECONDS", "time for running requests after SIGTERM (default 30)",
      FLAG_U32, FLAG_FIELD(args, drain_seconds), .max = 86400},
     {"--record", "FILE", "new file for a trace of what is asked: times, lengths and hashes,\n"
@@ -79,6 +83,7 @@ static enum status run(struct args *args, struct err *err)
         .api_key_file = args->api_key_file,
         .served_model_name = args->served_model_name,
         .drain_seconds = args->drain_seconds,
+        .request_timeout_s = args->request_timeout_s,
         .record = args->record,
         .load = load,
         .ready = ready,

@@ -141,6 +141,8 @@ struct request_params {
     char *stop[LIMIT_STOP_STRINGS]; /* UTF-8, never empty */
     uint32_t n_stop;
     bool ignore_eos;
+    int64_t deadline_us; /* of clock_now_us; from then on it ends with FINISH_TIMEOUT, and is not
+                            prefilled if it was not yet; 0: none */
     struct timeline timeline; /* received, parsed, tokenized already stamped */
     void *user;               /* the owner's own, see request_user */
 };
@@ -182,8 +184,16 @@ struct request *engine_next_event(struct engine *e);
 /* Sleeps until there may be events (for owners without an event loop). */
 void engine_wait(struct engine *e);
 
-enum finish_reason { FINISH_NONE, FINISH_STOP, FINISH_LENGTH, FINISH_CANCELLED, FINISH_ERROR };
-const char *finish_reason_name(enum finish_reason r); /* "stop", "length", "cancelled", "error" */
+enum finish_reason {
+    FINISH_NONE,
+    FINISH_STOP,
+    FINISH_LENGTH,
+    FINISH_CANCELLED,
+    FINISH_TIMEOUT, /* its deadline passed */
+    FINISH_ERROR,
+};
+/* "stop", "length", "cancelled", "timeout", "error" */
+const char *finish_reason_name(enum finish_reason r);
 
 struct token_logprob {
     int32_t token;

@@ -147,6 +147,7 @@ enum status engine_open_parts(struct engine **out, const struct engine_parts *pa
     e->n_vocab = parts->model->config.n_vocab;
     kernels_fill(&e->kernels, options->cpu_levels);
     cost_init(&e->cost);
+    e->deadline_us = INT64_MAX;
     enum status status = set_limits(e, options, err);
     if (status == STATUS_OK)
         status = wake_init(&e->to_engine, err);

@@ -309,8 +309,8 @@ static void settle(struct engine *e, struct request *r, const struct batch_seq *
 {
     const float *row = NULL;
     r->in_step = false;
-    if (r->cancelled) { /* its rows were not computed to the end */
-        engine_end_request(e, r, FINISH_CANCELLED);
+    if (r->ending != FINISH_NONE) { /* its rows were not computed to the end */
+        engine_end_request(e, r, r->ending);
         return;
     }
     if (seq->output == OUTPUT_ALL)

@@ -1,12 +1,14 @@
 /* The engine thread: one step after the other (engine_step.c) while there is work, asleep
  * otherwise; messages in, events out.
  *
- * Between layers of a long step the thread looks at its messages too: a cancelled request's rows
+ * Between layers of a long step the thread looks at its messages and deadlines too: a cancelled
+ * request's rows
  * are dropped from what is left to compute, and the request ends with the step. Nothing here
  * allocates or frees.
  */
 #include "engine/internal.h"
 
+#include "base/clock.h"
 #include "base/mem.h"
 
 #include <sys/resource.h>
@@ -64,12 +66,13 @@ void engine_end_request(struct engine *e, struct request *r, enum finish_reason 
 
 /* --- messages ------------------------------------------------------------------------------- */
 
-static void cancel(struct engine *e, struct request *r)
+/* Now, or with the step that it is in, of which its rows are dropped. */
+static void break_off(struct engine *e, struct request *r, enum finish_reason reason)
 {
     if (!r->in_step) {
-        engine_end_request(e, r, FINISH_CANCELLED);
-    } else if (!r->cancelled) {
-        r->cancelled = true;
+        engine_end_request(e, r, reason);
+    } else if (r->ending == FINISH_NONE) {
+        r->ending = reason;
         e->backend->ops->step_drop(e->backend, r->slot);
     }
 }
@@ -78,7 +81,33 @@ static void cancel_all(struct engine *e)
 {
     for (uint32_t slot = 0; slot < e->n_slots; slot++)
         if (e->live[slot] != 0)
-            cancel(e, &e->slots[slot]);
+            break_off(e, &e->slots[slot], FINISH_CANCELLED);
+}
+
+/* Looks at all of them only when the earliest deadline there was has passed: at most once for each
+ * request that has one. */
+static void end_overdue(struct engine *e)
+{
+    if (e->deadline_us == INT64_MAX || clock_now_us() < e->deadline_us)
+        return;
+    int64_t now_us = clock_now_us(), next_us = INT64_MAX;
+    for (uint32_t slot = 0; slot < e->n_slots; slot++) {
+        struct request *r = &e->slots[slot];
+        if (e->live[slot] == 0 || r->params.deadline_us == 0)
+            continue;
+        if (r->params.deadline_us <= now_us)
+            break_off(e, r, FINISH_TIMEOUT);
+        else if (r->params.deadline_us < next_us)
+            next_us = r->params.deadline_us;
+    }
+    e->deadline_us = next_us;
+}
+
+static void note_deadline(struct engine *e, const struct request *r)
+{
+    int64_t deadline_us = r->params.deadline_us;
+    if (deadline_us != 0 && deadline_us < e->deadline_us)
+        e->deadline_us = deadline_us;
 }
 
 static void handle_message(struct engine *e, uint64_t word)
@@ -88,10 +117,11 @@ static void handle_message(struct engine *e, uint64_t word)
     case MESSAGE_SUBMIT:
         e->live[slot] = id;
         engine_arrive(e, &e->slots[slot]);
+        note_deadline(e, &e->slots[slot]);
         break;
     case MESSAGE_CANCEL:
         if (e->live[slot] == id) /* else it has ended, and the slot may be another's */
-            cancel(e, &e->slots[slot]);
+            break_off(e, &e->slots[slot], FINISH_CANCELLED);
         break;
     case MESSAGE_STOP:
         e->stopping = true;
@@ -105,6 +135,7 @@ void engine_drain_messages(struct engine *e)
     uint64_t word;
     while (ring_pop(&e->messages, &word))
         handle_message(e, word);
+    end_overdue(e);
 }
 
 static bool has_work(const struct engine *e)

@@ -119,6 +119,7 @@ struct engine {
     struct engine_step short_step; /* the one that it stands aside for */
     struct wait_count waits;
     struct engine_pace pace;
+    int64_t deadline_us; /* no request's is earlier; INT64_MAX: there is none */
     bool stepping;
     int64_t step_ended_us; /* the last one */
     bool stopping;

@@ -108,8 +108,8 @@ static void reset(struct request *r)
     r->text_len = r->read_text = 0;
     r->detok = (struct detok){0};
     r->wait = (struct request_wait){0};
-    r->dropped = r->in_step = r->cancelled = r->cancel_sent = r->finished = false;
-    r->finish = FINISH_NONE;
+    r->dropped = r->in_step = r->cancel_sent = r->finished = false;
+    r->finish = r->ending = FINISH_NONE;
     atomic_store_explicit(&r->text_visible, 0, memory_order_relaxed);
     atomic_store_explicit(&r->tokens_visible, 0, memory_order_relaxed);
     atomic_store_explicit(&r->dirty, false, memory_order_relaxed);
@@ -323,6 +323,6 @@ uint32_t request_prompt_tokens(const struct request *r)
 
 const char *finish_reason_name(enum finish_reason reason)
 {
-    static const char *const names[] = {"none", "stop", "length", "cancelled", "error"};
+    static const char *const names[] = {"none", "stop", "length", "cancelled", "timeout", "error"};
     return names[reason];
 }

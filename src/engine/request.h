@@ -85,12 +85,12 @@ struct request {
     int32_t *tokens; /* (max_tokens) */
     char *text;      /* (text_cap) */
     struct detok detok;
-    struct counts counts;     /* only with penalties */
-    struct logprobs logprobs; /* only when asked for; a row is written before its token */
-    bool dropped;             /* its beginning was in the prefix cache, but not any more */
-    bool in_step;             /* its rows are in the running step */
-    bool cancelled;           /* while in_step: end it when the step ends */
-    struct request_wait wait; /* of its first admission */
+    struct counts counts;      /* only with penalties */
+    struct logprobs logprobs;  /* only when asked for; a row is written before its token */
+    bool dropped;              /* its beginning was in the prefix cache, but not any more */
+    bool in_step;              /* its rows are in the running step */
+    enum finish_reason ending; /* while in_step: not FINISH_NONE when it ends with the step */
+    struct request_wait wait;  /* of its first admission */
     struct wait_count steps_before;
     enum finish_reason finish; /* written before the finished event, read after */
 

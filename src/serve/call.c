@@ -186,6 +186,14 @@ static void refuse(struct call *c, const struct err *e, const char *code)
     http_fail(c->x, e, code);
 }
 
+static void add_retry_after(struct http_exchange *x, int64_t us)
+{
+    char seconds[24];
+    int64_t s = (us + 999999) / 1000000;
+    snprintf(seconds, sizeof seconds, "%" PRId64, s > 1 ? s : 1);
+    http_add_header(x, "Retry-After", seconds);
+}
+
 /* From the body to the engine */
 
 static enum status check_model(struct call *c)
@@ -234,12 +242,21 @@ void call_prepare(void *call)
                         (uint32_t)c->ask.prompts.all[0].ids.count);
 }
 
+/* The earlier of the server's and the request's own, from the first byte on. */
+static int64_t deadline(const struct call *c)
+{
+    double asked = c->ask.timeout_s, most = c->server->options.request_timeout_s;
+    double s = asked > 0 && (most == 0 || asked < most) ? asked : most;
+    return s > 0 ? c->timeline.at_us[TIMELINE_RECEIVED] + (int64_t)(s * 1e6) : 0;
+}
+
 /* The last one takes what the question has; the others get copies. */
 static enum status make_params(struct call *c, struct request_params *out)
 {
     struct openai_request *ask = &c->ask;
     struct request_params *p = &ask->params;
     p->timeline = c->timeline;
+    p->deadline_us = deadline(c);
     for (uint32_t i = 0; i < c->n_choices; i++) {
         struct tokens *ids = &ask->prompts.all[i / ask->n].ids;
         if (i + 1 < c->n_choices) {
@@ -301,6 +318,9 @@ static void submit(struct call *c)
         c->prompt_tokens += (uint32_t)c->ask.prompts.all[i].ids.count;
     c->max_tokens = c->ask.params.max_tokens;
     if (make_choices(c) || submit_choices(c)) {
+        if (c->err.code == STATUS_OVERLOADED)
+            add_retry_after(c->x, engine_retry_after_us(c->server->engine, c->n_choices,
+                                                        (uint64_t)c->prompt_tokens * c->ask.n));
         refuse(c, &c->err, c->err.code == STATUS_OVERLOADED ? "rate_limit_exceeded" : NULL);
         return;
     }
@@ -338,11 +358,21 @@ static void prepare(struct call *c)
     refuse(c, &c->err, "rate_limit_exceeded");
 }
 
+/* When the last one has ended, or time is up, another server may be here. */
+static int64_t drained_us(const struct server *s)
+{
+    int64_t us = engine_retry_after_us(s->engine, 0, 0);
+    int64_t most_us = s->options.drain_seconds * INT64_C(1000000);
+    return us < most_us ? us : most_us;
+}
+
 static bool refused(struct server *s, struct http_exchange *x, enum openai_kind kind)
 {
     struct err e;
     if (s->state == SERVER_READY)
         return false;
+    if (s->state == SERVER_DRAINING)
+        add_retry_after(x, drained_us(s));
     err_set(&e, STATUS_UNAVAILABLE,
             s->state == SERVER_LOADING ? "the model is still loading: try again soon"
                                        : "the server is shutting down: ask another, or try later");

@@ -124,7 +124,8 @@ void http_fail(struct http_exchange *x, const struct err *err, const char *code)
 {
     struct buf body = {0};
     answer_error(&body, err, code);
-    if (retry_after(err->code))
+    struct evkeyvalq *headers = evhttp_request_get_output_headers(inside(x)->req);
+    if (retry_after(err->code) && !evhttp_find_header(headers, "Retry-After"))
         http_add_header(x, "Retry-After", retry_after(err->code));
     if (err->code == STATUS_UNAUTHENTICATED)
         http_add_header(x, "WWW-Authenticate", "Bearer");

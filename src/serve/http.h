@@ -72,7 +72,8 @@ struct evbuffer *http_take_body(struct http_exchange *x);
 void http_add_header(struct http_exchange *x, const char *name, const char *value);
 void http_reply(struct http_exchange *x, int status, const char *content_type, const char *body,
                 size_t len);
-/* The error as the API has it, with Retry-After where a later try may work. code may be NULL. */
+/* The error as the API has it, with Retry-After where a later try may work: the one that was
+ * added, or a guess. code may be NULL. */
 void http_fail(struct http_exchange *x, const struct err *err, const char *code);
 
 void http_stream_start(struct http_exchange *x, const char *content_type);

@@ -95,10 +95,9 @@ static void put_steps(const struct page *p, const struct engine *e)
 static void put_finished(const struct page *p, const struct metrics *m)
 {
     static const char *const reasons[] = {
-        [FINISH_STOP] = "stop",
-        [FINISH_LENGTH] = "length",
+        [FINISH_STOP] = "stop",       [FINISH_LENGTH] = "length",
         [FINISH_CANCELLED] = "abort", /* as vLLM calls it */
-        [FINISH_ERROR] = "error",
+        [FINISH_TIMEOUT] = "timeout", [FINISH_ERROR] = "error",
     };
     const char *name = "vllm:request_success_total";
     prometheus_family(p->out, name, "counter", "Requests that ended, by the reason.");

@@ -426,6 +426,8 @@ static enum status read_all(struct openai_request *q, struct err *err)
         (st = read_sampling(q, err)) || (st = read_bias(q, err)) || (st = read_stop(q, err)) ||
         (st = read_choices(q, err)) || (st = read_max_tokens(q, err)) ||
         (st = read_stream(q, err)) || (st = read_salt(q, err)) || (st = read_priority(q, err)) ||
+        (st = json_field_real(q->json, "timeout", true, 0, LIMIT_TIMEOUT_SECONDS, &q->timeout_s,
+                              err)) ||
         (st = json_field_bool(q->json, "ignore_eos", &q->params.ignore_eos, err)))
         return st;
     return STATUS_OK;

@@ -28,6 +28,7 @@ struct openai_request {
     bool echo;            /* completion: the prompt's text goes before the answer's */
     bool stream;
     bool include_usage;
+    float timeout_s; /* for the whole answer, from the request's first byte; 0: none named */
     struct request_params params; /* of every choice: all but prompt, choice and timeline */
 };
 

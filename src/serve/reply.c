@@ -56,6 +56,11 @@ static void measure_news(struct choice *ch)
         measure_first(ch);
 }
 
+static bool is_broken(enum finish_reason finish)
+{
+    return finish == FINISH_CANCELLED || finish == FINISH_TIMEOUT || finish == FINISH_ERROR;
+}
+
 /* Takes what the log and the answer need, and gives the slot back. */
 static void release(struct choice *ch)
 {
@@ -63,8 +68,8 @@ static void release(struct choice *ch)
     struct request_news all;
     request_all(ch->r, &all);
     const struct timeline *t = request_timeline(ch->r);
-    if (c->finish == FINISH_NONE || all.finish == FINISH_CANCELLED || all.finish == FINISH_ERROR)
-        c->finish = all.finish;
+    if (c->finish == FINISH_NONE || (is_broken(all.finish) && !is_broken(c->finish)))
+        c->finish = all.finish; /* the first that was broken off: the others are cancelled for it */
     c->completion_tokens += all.n_tokens;
     if (ch->index == 0)
         c->first_tokens = all.n_tokens;
@@ -114,9 +119,13 @@ static bool broken_off(enum finish_reason finish, struct err *e)
 {
     if (finish == FINISH_CANCELLED)
         err_set(e, STATUS_UNAVAILABLE, "the server is shutting down: the answer was broken off");
+    else if (finish == FINISH_TIMEOUT)
+        err_set(e, STATUS_TIMEOUT,
+                "the answer was not done in the time it was given (timeout of the request, "
+                "--request-timeout of the server)");
     else if (finish == FINISH_ERROR)
         err_set(e, STATUS_INTERNAL, "the engine failed while computing this answer");
-    return finish == FINISH_CANCELLED || finish == FINISH_ERROR;
+    return is_broken(finish);
 }
 
 /* The log probabilities that belong to what is shown so far; NULL: none. */

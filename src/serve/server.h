@@ -33,7 +33,8 @@ struct server_options {
     const char *api_key_file;      /* NULL: FIRSTLIGHT_API_KEY or no keys */
     const char *served_model_name; /* NULL: the loader's name */
     uint32_t drain_seconds;
-    const char *record; /* a new file for the trace of what is asked; NULL: none */
+    uint32_t request_timeout_s; /* for a whole answer, from the request's first byte; 0: none */
+    const char *record;         /* a new file for the trace of what is asked; NULL: none */
     struct engine_options engine;
     /* Loads the model, on the loader thread. */
     enum status (*load)(void *arg, struct loader *out, struct err *err);

@@ -29,7 +29,8 @@ struct trace_line {
     uint32_t max_tokens; /* 0: it never came to that */
     bool stream, chat;
     int status;          /* HTTP's; 0: the client left before there was one */
-    const char *finish;  /* static: "stop", "length", "cancelled", "error", "refused" */
+    const char *finish;  /* static: "stop", "length", "cancelled", "timeout", "error",
+                            "refused" */
     uint32_t n_prompt;   /* by trace_line_hash */
     uint32_t n_hashes;   /* n_prompt / TRACE_BLOCK_TOKENS */
     uint64_t hash_ids[]; /* (n_hashes), below 2^53 so that every reader of JSON keeps them */
