@@ -42,7 +42,7 @@ static const struct flag own_flags[] = {
      FLAG_U32, FLAG_FIELD(args, slots), .min = 1, .max = LIMIT_SLOTS},
     {"--max-connections", "N", "connections at once; more get 503 (default 1024)",
      FLAG_U32, FLAG_FIELD(args, max_connections), .min = 1, .max = 65536},
-    {"--request-timeout", "SECONDS", "for a whole answer, waiting included; later ones end with 408\n"
+    {"--request-timeout", "SECONDS", "for a whole answer, waiting included; then 408\n"
                                      "(default: none; a request may ask for less)",
      FLAG_U32, FLAG_FIELD(args, request_timeout_s), .min = 1, .max = LIMIT_TIMEOUT_SECONDS},
     {"--drain-timeout", "SECONDS", "time for running requests after SIGTERM (default 30)",
