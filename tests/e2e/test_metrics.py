@@ -369,8 +369,8 @@ def test_head(small):
 
 
 def test_scrapes_do_not_wait_for_the_engine(server):
-    """Prompts of a whole context are computed, one after the other; scrapes come meanwhile."""
-    prompts = [[5 + i, *range(100, 1500)] for i in range(4)]
+    """Long prompts are computed, one after the other; scrapes come meanwhile."""
+    prompts = [[5 + i, *range(100, 900)] for i in range(4)]
     before = scrape(server)
     done = []
 
