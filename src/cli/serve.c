@@ -19,6 +19,7 @@ struct args {
     const char *api_key_file;
     uint32_t drain_seconds;
     uint32_t request_timeout_s;
+    uint32_t max_per_client;
     uint32_t max_connections;
     uint32_t slots;
     const char *record;
@@ -40,6 +41,9 @@ static const struct flag own_flags[] = {
      FLAG_TEXT, FLAG_FIELD(args, api_key_file)},
     {"--max-requests", "N", "requests known at once; more get 429 (default 256)",
      FLAG_U32, FLAG_FIELD(args, slots), .min = 1, .max = LIMIT_SLOTS},
+    {"--max-requests-per-client", "N", "requests under way of one API key or, without keys, one\n"
+                                       "address; more get 429 (default: no bound)",
+     FLAG_U32, FLAG_FIELD(args, max_per_client), .min = 1, .max = LIMIT_SLOTS},
     {"--max-connections", "N", "connections at once; more get 503 (default 1024)",
      FLAG_U32, FLAG_FIELD(args, max_connections), .min = 1, .max = 65536},
     {"--request-timeout", "SECONDS", "for a whole answer, waiting included; then 408\n"
@@ -83,6 +87,7 @@ static enum status run(struct args *args, struct err *err)
         .api_key_file = args->api_key_file,
         .served_model_name = args->served_model_name,
         .drain_seconds = args->drain_seconds,
+        .max_per_client = args->max_per_client,
         .request_timeout_s = args->request_timeout_s,
         .record = args->record,
         .load = load,

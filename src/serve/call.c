@@ -22,6 +22,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 
 /* The end */
 
@@ -127,7 +128,7 @@ static void turn_away(struct server *s, struct http_exchange *x, enum openai_kin
     }
     if (s->trace)
         trace_add(s->trace, l);
-    http_fail(x, e, NULL);
+    http_fail(x, e, e->code == STATUS_OVERLOADED ? "rate_limit_exceeded" : NULL);
 }
 
 static void unlink_call(struct call *c)
@@ -143,6 +144,8 @@ void call_let_go(struct call *c)
     struct server *s = c->server;
     if (c->x || c->preparing || c->n_live > 0)
         return;
+    if (s->clients)
+        clients_leave(s->clients, &c->client);
     log_call(c);
     record(c);
     remember(c);
@@ -380,6 +383,34 @@ static bool refused(struct server *s, struct http_exchange *x, enum openai_kind 
     return true;
 }
 
+static struct client client_of(const struct server *s, const struct http_exchange *x)
+{
+    struct sockaddr_storage peer;
+    if (s->keys)
+        return clients_of_key(x->key);
+    return clients_of_address(http_peer(x, &peer) ? (const struct sockaddr *)&peer : NULL);
+}
+
+/* One of his requests ends within half the usual time of one, by the middle of those so far. */
+static int64_t client_wait_us(const struct server *s)
+{
+    struct histogram_view ends;
+    metrics_read(&s->metrics, METRICS_E2E, &ends);
+    return (int64_t)(histogram_quantile(&ends, 0.5) / 2);
+}
+
+static bool too_many(struct server *s, struct http_exchange *x, enum openai_kind kind,
+                     struct client *client)
+{
+    struct err e;
+    *client = client_of(s, x);
+    if (!s->clients || clients_enter(s->clients, client, &e) == STATUS_OK)
+        return false;
+    add_retry_after(x, client_wait_us(s));
+    turn_away(s, x, kind, &e, "client_limit");
+    return true;
+}
+
 static void fill(struct call *c, struct server *s, struct http_exchange *x, enum openai_kind kind)
 {
     char digits[ID_DIGITS + 1];
@@ -406,7 +437,8 @@ static void fill(struct call *c, struct server *s, struct http_exchange *x, enum
 void call_begin(struct server *s, struct http_exchange *x, enum openai_kind kind)
 {
     struct err e;
-    if (refused(s, x, kind))
+    struct client client;
+    if (refused(s, x, kind) || too_many(s, x, kind, &client))
         return;
     struct call *c = mem_zalloc(sizeof *c);
     struct evbuffer *body = http_take_body(x);
@@ -414,11 +446,14 @@ void call_begin(struct server *s, struct http_exchange *x, enum openai_kind kind
         mem_free(c);
         if (body)
             evbuffer_free(body);
+        if (s->clients)
+            clients_leave(s->clients, &client);
         err_set(&e, STATUS_NO_MEMORY, "no memory for the request");
         turn_away(s, x, kind, &e, "memory");
         return;
     }
     fill(c, s, x, kind);
+    c->client = client;
     c->body = body;
     prepare(c);
 }

@@ -53,6 +53,8 @@ struct call {
 
     struct trace_line *trace; /* what --record will say of it; NULL without, or without memory */
 
+    struct client client; /* with --max-requests-per-client */
+
     bool measured;            /* the call's first token */
     struct request_wait wait; /* of the first choice */
     bool dropped;             /* what was cached of its prompt */

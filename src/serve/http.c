@@ -215,6 +215,12 @@ static void name_request(struct exchange *x)
     x->public.request_id = x->request_id;
 }
 
+bool http_peer(const struct http_exchange *x, struct sockaddr_storage *out)
+{
+    socklen_t len = sizeof *out;
+    return getpeername(inside(x)->conn->fd, (struct sockaddr *)out, &len) == 0;
+}
+
 const char *http_header(const struct http_exchange *x, const char *name)
 {
     return evhttp_find_header(evhttp_request_get_input_headers(inside(x)->req), name);

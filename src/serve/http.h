@@ -19,6 +19,7 @@
 
 struct event_base;
 struct evbuffer;
+struct sockaddr_storage;
 struct http;
 
 struct http_exchange {
@@ -27,6 +28,7 @@ struct http_exchange {
     const char *path;   /* without the query */
     const char *request_id;
     const struct timeline *timeline; /* received */
+    size_t key;                      /* which of the server's API keys it came with */
     /* the answer */
     int status; /* 0 until answered */
     /* the handler's */
@@ -59,6 +61,8 @@ bool http_refusal_at(const struct http *h, size_t i, struct http_refusal *out);
 /* From now on every answer closes its connection. */
 void http_drain(struct http *h);
 
+/* Of whoever sent it; false when he has left. */
+bool http_peer(const struct http_exchange *x, struct sockaddr_storage *out);
 const char *http_header(const struct http_exchange *x, const char *name); /* NULL: absent */
 /* Decodes what follows `prefix` in the path; false when it does not begin so, or does not fit. */
 bool http_path_rest(const struct http_exchange *x, const char *prefix, char *out, size_t out_size);

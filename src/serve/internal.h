@@ -4,6 +4,7 @@
 #define FIRSTLIGHT_SERVE_INTERNAL_H
 
 #include "base/wake.h"
+#include "serve/clients.h"
 #include "serve/http.h"
 #include "serve/keys.h"
 #include "serve/metrics.h"
@@ -26,6 +27,7 @@ struct server {
     struct event_base *base;
     struct http *http;
     struct keys *keys;
+    struct clients *clients; /* NULL without --max-requests-per-client */
     struct text_worker *text;
     struct trace *trace; /* NULL without --record */
     struct metrics metrics;

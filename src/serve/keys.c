@@ -112,7 +112,8 @@ static unsigned difference(const struct key *a, const struct key *b)
     return bits;
 }
 
-enum status keys_check(const struct keys *k, const char *authorization, struct err *err)
+enum status keys_check(const struct keys *k, const char *authorization, size_t *index,
+                       struct err *err)
 {
     if (!k)
         return STATUS_OK;
@@ -125,9 +126,14 @@ enum status keys_check(const struct keys *k, const char *authorization, struct e
     struct key asked = {0};
     memcpy(asked.bytes, text, len < sizeof asked.bytes ? len : sizeof asked.bytes);
     unsigned found = 0;
-    for (size_t i = 0; i < k->n; i++)
-        found |= difference(&asked, &k->list[i]) == 0;
+    size_t at = 0;
+    for (size_t i = 0; i < k->n; i++) {
+        unsigned same = difference(&asked, &k->list[i]) == 0;
+        at |= i & -(size_t)(same & !found);
+        found |= same;
+    }
     if (!found || len == 0 || len > LIMIT_API_KEY_BYTES)
         return err_set(err, STATUS_UNAUTHENTICATED, "the API key is not one of this server's");
+    *index = at;
     return STATUS_OK;
 }

@@ -18,7 +18,9 @@ void keys_free(struct keys *k);
 void keys_first(const struct keys *k, char *out);
 
 /* Is the value of an Authorization header ("Bearer KEY"; NULL: none came) one of the keys? Takes
- * the same time wherever a wrong key differs. STATUS_UNAUTHENTICATED says what to send. */
-enum status keys_check(const struct keys *k, const char *authorization, struct err *err);
+ * the same time wherever a wrong key differs. *index says which. STATUS_UNAUTHENTICATED says what
+ * to send. */
+enum status keys_check(const struct keys *k, const char *authorization, size_t *index,
+                       struct err *err);
 
 #endif

@@ -250,7 +250,7 @@ void routes_dispatch(void *server, struct http_exchange *x)
         preflight(r, x);
     else if (!method_fits(r, x->method))
         refuse_method(r, x);
-    else if (r->needs_key && keys_check(s->keys, http_header(x, "Authorization"), &e))
+    else if (r->needs_key && keys_check(s->keys, http_header(x, "Authorization"), &x->key, &e))
         refuse_key(s, x, &e);
     else
         r->handler(s, x);

@@ -198,6 +198,9 @@ static enum status open_all(struct server *s, struct err *err)
         (st = http_open(&s->http, s->base, &http, routes_dispatch, s, err)) ||
         (st = text_worker_open(&s->text, s->base, o->max_connections, call_prepare, call_prepared,
                                err)) ||
+        (st = o->max_per_client > 0
+                  ? clients_open(&s->clients, o->max_per_client, 2 * o->max_connections, err)
+                  : STATUS_OK) ||
         (st = o->record ? trace_open(&s->trace, o->record, err) : STATUS_OK))
         return st;
     return start_loading(s, err);
@@ -246,6 +249,7 @@ static void close_all(struct server *s)
     free_event(s->deadline_event);
     wake_fini(&s->loaded);
     keys_free(s->keys);
+    clients_free(s->clients);
     if (s->base)
         event_base_free(s->base);
     mem_free(s);

@@ -33,6 +33,7 @@ struct server_options {
     const char *api_key_file;      /* NULL: FIRSTLIGHT_API_KEY or no keys */
     const char *served_model_name; /* NULL: the loader's name */
     uint32_t drain_seconds;
+    uint32_t max_per_client;    /* requests under way of one API key or address; 0: no bound */
     uint32_t request_timeout_s; /* for a whole answer, from the request's first byte; 0: none */
     const char *record;         /* a new file for the trace of what is asked; NULL: none */
     struct engine_options engine;

@@ -98,14 +98,58 @@ def test_timeout_of_the_server(servers, model):
     assert server.post(TEXT, {"prompt": "a", "max_tokens": 1})[0] == 200
 
 
+def test_each_client_has_so_many(servers, model, tmp_path):
+    """By API key: one has its two, the other its own."""
+    (tmp_path / "keys").write_text("one\ntwo\n")
+    server = servers(model, "--api-key-file", tmp_path / "keys", "--max-requests-per-client", 2)
+
+    def ask(key: str, body: dict) -> bytes:
+        return post_bytes(TEXT, body, f"Authorization: Bearer {key}")
+
+    running = [connect(server) for _ in range(2)]
+    for sock in running:
+        sock.sendall(ask("one", {"prompt": "a", "max_tokens": 4000, "ignore_eos": True,
+                                 "stream": True}))
+        assert b" 200 " in sock.recv(4096)
+    brief = {"prompt": "a", "max_tokens": 1}
+    status, headers, body = raw(server, ask("one", brief))
+    error = error_of(body)
+    assert status == 429 and error["code"] == "rate_limit_exceeded"
+    assert "--max-requests-per-client" in error["message"] and int(headers["retry-after"]) >= 1
+    assert raw(server, ask("two", brief))[0] == 200
+    running[0].close()
+    deadline = time.monotonic() + 20
+    while raw(server, ask("one", brief))[0] != 200:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    running[1].close()
+
+
+def test_without_keys_a_client_is_an_address(servers, model):
+    server = servers(model, "--max-requests-per-client", 1)
+    brief = {"prompt": "a", "max_tokens": 1}
+    with occupy(server):
+        assert raw(server, post_bytes(TEXT, brief))[0] == 429
+        assert server.get("/health")[0] == 200  # only completions count
+    wait_idle(server)
+    for _ in range(5):  # each gives back what it took, refused ones too
+        assert server.post(TEXT, brief)[0] == 200
+        assert server.post(TEXT, {"prompt": 7})[0] == 400
+
+
 @pytest.mark.parametrize("timeout", [0, -1, "5", 86401, True])
 def test_timeout_is_checked(small, timeout):
     status, answer = small.post(TEXT, {"prompt": "a", "timeout": timeout})
     assert (status, answer["error"]["param"]) == (400, "timeout")
 
 
-@pytest.mark.parametrize("flags", [["--max-queued-requests", "0"], ["--max-queued-tokens", "0"],
-                                   ["--request-timeout", "0"], ["--request-timeout", "86401"]])
+@pytest.mark.parametrize("flags", [
+    ["--max-queued-requests", "0"],
+    ["--max-queued-tokens", "0"],
+    ["--max-requests-per-client", "0"],
+    ["--request-timeout", "0"],
+    ["--request-timeout", "86401"],
+])
 def test_flags_are_checked(run, tiny, flags):
     result = run("serve", "--model", tiny, *flags)
     assert result.returncode == 2 and flags[0] in result.stderr

@@ -37,7 +37,8 @@ static int tear_down(void **state)
 static bool passes(const struct keys *k, const char *authorization)
 {
     struct err e = {0};
-    enum status st = keys_check(k, authorization, &e);
+    size_t index;
+    enum status st = keys_check(k, authorization, &index, &e);
     assert_true(st == STATUS_OK || (st == STATUS_UNAUTHENTICATED && e.text[0]));
     return st == STATUS_OK;
 }
@@ -80,6 +81,11 @@ static void test_file(void **state)
     assert_int_equal(keys_load(&k, path, NULL), STATUS_OK);
     assert_true(passes(k, "Bearer sk-one"));
     assert_true(passes(k, "bearer  sk-two"));
+    size_t index = 9;
+    assert_int_equal(keys_check(k, "Bearer sk-one", &index, NULL), STATUS_OK);
+    assert_int_equal(index, 0);
+    assert_int_equal(keys_check(k, "Bearer sk-two", &index, NULL), STATUS_OK);
+    assert_int_equal(index, 1);
     static const char *const wrong[] = {"",
                                         "sk-one",
                                         "Bearer",
