@@ -9,9 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define COMMAND          "bench simulate"
-#define EXIT_INTERRUPTED 130 /* what a shell reports for SIGINT */
-#define MAX_POLICIES     16
+#define COMMAND      "bench simulate"
+#define MAX_POLICIES 16
 
 struct args {
     struct bench_common common;
@@ -174,10 +173,10 @@ static enum status run(struct args *a, struct replay *replay, const atomic_bool 
     uint32_t n_runs = a->common.warmup_runs + a->common.repeat_runs;
     for (uint32_t i = 0; i < n_runs && status == STATUS_OK && !atomic_load(stop); i++)
         status = run_policies(a, i, &table, &result, stop, err);
-    if (status == STATUS_OK) {
-        fputs(buf_str(&table), bench_common_table(&a->common));
+    if (status == STATUS_OK)
+        status = bench_common_print(&a->common, &table, err);
+    if (status == STATUS_OK)
         status = bench_common_write(&a->common, &result, err);
-    }
     buf_fini(&table);
     result_fini(&result);
     return status;
@@ -208,6 +207,5 @@ int bench_simulate_main(int argc, char **argv)
     const atomic_bool *stop = bench_common_catch_interrupt();
     enum status status = run(&args, &replay, stop, &err);
     replay_fini(&replay);
-    exit_code = status == STATUS_OK ? EXIT_SUCCESS : flags_fail(COMMAND, &err);
-    return atomic_load(stop) ? EXIT_INTERRUPTED : exit_code;
+    return bench_common_exit(COMMAND, status, &err);
 }
