@@ -3,22 +3,22 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Milliseconds of waiting that make up for one millisecond more of work: a long prompt that was
- * not served for as long as it takes has caught up with those that come now. Its wait counts from
- * its last chunk, so under overload it keeps having turns and never has all of them. */
-#define AGEING 1.0
+/* Milliseconds less of work that a millisecond of age counts for: a prompt that has waited for five
+ * times what it takes goes before all that come now. Age counts from arrival. If it counted from
+ * the last chunk, prompts of one length would take turns, and all be done when the last one is. */
+#define AGEING 0.2
 
 #define PRIORITY_MS 1e9 /* of one step of priority: more than anybody waits */
 
-static double unserved_ms(const struct request *r, int64_t now_us)
+static double age_ms(const struct request *r, int64_t now_us)
 {
-    return (double)(now_us - r->served_us) / 1000;
+    return (double)(now_us - r->arrived_us) / 1000;
 }
 
 static double rank_arrival(const struct cost *cost, const struct request *r, int64_t now_us)
 {
     (void)cost;
-    return -(double)(now_us - r->arrived_us) / 1000;
+    return -age_ms(r, now_us);
 }
 
 /* Shortest remaining processing time first (Schrage 1968), counted in uncached work, with ageing.
@@ -28,7 +28,7 @@ static double rank_srpf(const struct cost *cost, const struct request *r, int64_
     struct cost_step work = {0};
     uint32_t from = request_past(r);
     cost_add_chunk(&work, r->n_goal - from, from);
-    return (double)cost_predict_us(cost, &work) / 1000 - AGEING * unserved_ms(r, now_us);
+    return (double)cost_predict_us(cost, &work) / 1000 - AGEING * age_ms(r, now_us);
 }
 
 static double rank_priority(const struct cost *cost, const struct request *r, int64_t now_us)

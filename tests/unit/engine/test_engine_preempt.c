@@ -12,7 +12,7 @@ static void who_is_put_back_computes_the_same_tokens(void **state)
             by_hand_submit(&h, fake_params(6 + i, 70, 100)); /* 6 blocks each in the end */
         by_hand_finish(&h);
         struct engine_stats stats = by_hand_stats(&h);
-        assert_true(stats.preempted >= 2);
+        assert_true(stats.preempted >= 1);
         for (uint32_t i = 1; i < h.n; i++) /* the oldest is never put back */
             assert_true(by_hand_stage(h.all[i - 1], TIMELINE_FINISHED) <
                         by_hand_stage(h.all[i], TIMELINE_FINISHED));

@@ -169,7 +169,7 @@ static void decodes_alone_over_the_gap_leave_the_least_chunk(void **state)
         add(&s, REQUEST_DECODE, 20, 25);
     struct request *r = add(&s, REQUEST_WAITING, 1000, 0);
     add(&s, REQUEST_WAITING, 10, 0)->served_us = NOW; /* no second prompt beside it */
-    r->served_us = NOW - 10000000;
+    r->arrived_us = NOW - 10000000;
     plan(&s);
     assert_int_equal(s.plan.n_items, 9);
     expect(&s, 8, r, SCHEDULER_MIN_CHUNK, true);
@@ -209,7 +209,7 @@ static void prompts_join_a_step_until_it_saturates(void **state)
     expect(&s, 1, b, 12, true);
     expect(&s, 2, c, 10, true);
     a->n_goal = a->params.n_prompt = 40; /* alone more than that */
-    a->served_us = NOW - 1000000;
+    a->arrived_us = NOW - 1000000;
     plan(&s);
     assert_int_equal(s.plan.n_items, 1);
     expect(&s, 0, a, 40, true);
@@ -364,7 +364,7 @@ static void the_shortest_uncached_prompt_goes_first(void **state)
     cached->n_cached = 0;
     plan(&s);
     expect(&s, 0, started, 100, false);
-    long_one->served_us = NOW - 600000; /* has waited for longer than its 500 ms take */
+    long_one->arrived_us = NOW - 3000000; /* has waited for longer than 5 times its 500 ms */
     plan(&s);
     expect(&s, 0, long_one, 512, true);
 }
