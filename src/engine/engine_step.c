@@ -191,16 +191,10 @@ static void learn(struct engine *e, struct engine_step *step)
 
 static void settle_all(struct engine *e, struct engine_step *step);
 
-static void run_short_step(struct engine *e, int64_t short_us)
+static void run_short_step(struct engine *e)
 {
     struct engine_step *step = &e->short_step;
-    struct scheduler_view view = view_of(e, short_us);
-    scheduler_plan(&view, &step->plan);
-    if (step->plan.n_items == 0)
-        return;
     int64_t start = clock_now_us();
-    ENGINE_COUNT(e, parked, 1);
-    e->backend->ops->step_park(e->backend);
     admit(e, step);
     begin(e, step);
     while (!e->backend->ops->step_advance(e->backend, 1))
@@ -208,6 +202,31 @@ static void run_short_step(struct engine *e, int64_t short_us)
     settle_all(e, step);
     step->spent_us = clock_now_us() - start;
     learn(e, step);
+}
+
+/* Another short step, when there is a prompt for it: decodes alone can wait until they are due. */
+static bool plan_short_step(struct engine *e, int64_t short_us, bool first)
+{
+    struct plan *plan = &e->short_step.plan;
+    struct scheduler_view view = view_of(e, short_us);
+    scheduler_plan(&view, plan);
+    return plan->n_items > (first ? 0 : plan->n_decodes);
+}
+
+/* The step under way stands aside for all the short prompts that are there, not for one of them in
+ * each layer, but for no longer than short_us. */
+static void stand_aside(struct engine *e, int64_t short_us)
+{
+    int64_t until_us = clock_now_us() + short_us;
+    if (!plan_short_step(e, short_us, true))
+        return;
+    ENGINE_COUNT(e, parked, 1);
+    e->backend->ops->step_park(e->backend);
+    do {
+        run_short_step(e);
+        engine_drain_messages(e);
+        short_us = until_us - clock_now_us();
+    } while (short_us > 0 && !e->stopping && plan_short_step(e, short_us, false));
     e->backend->ops->step_resume(e->backend);
 }
 
@@ -220,7 +239,7 @@ static void look_around(struct engine *e, struct engine_step *step)
     int64_t layer_us = step->spent_us / step->n_layers, short_us;
     int64_t left_us = layer_us * (n_layers - step->n_layers);
     if (scheduler_parks(&view, &step->plan, left_us, layer_us, &short_us))
-        run_short_step(e, short_us);
+        stand_aside(e, short_us);
 }
 
 static void forward(struct engine *e, struct engine_step *step)

@@ -3,10 +3,11 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Milliseconds less of work that a millisecond of age counts for: a prompt that has waited for five
- * times what it takes goes before all that come now. Age counts from arrival. If it counted from
- * the last chunk, prompts of one length would take turns, and all be done when the last one is. */
-#define AGEING 0.2
+/* A prompt that is older than so many times what it takes alone is overdue, and each millisecond
+ * more counts as one less of work: in the end it goes before all that come. Age counts from
+ * arrival. If it counted from the last chunk, prompts of one length would take turns, and all be
+ * done when the last one is. */
+#define SLOWDOWN 5
 
 #define PRIORITY_MS 1e9 /* of one step of priority: more than anybody waits */
 
@@ -21,14 +22,21 @@ static double rank_arrival(const struct cost *cost, const struct request *r, int
     return -age_ms(r, now_us);
 }
 
+/* To compute the prompt from a position on, alone. */
+static double work_ms(const struct cost *cost, const struct request *r, uint32_t from)
+{
+    struct cost_step work = {0};
+    cost_add_chunk(&work, r->n_goal - from, from);
+    return (double)cost_predict_us(cost, &work) / 1000;
+}
+
 /* Shortest remaining processing time first (Schrage 1968), counted in uncached work, with ageing.
  */
 static double rank_srpf(const struct cost *cost, const struct request *r, int64_t now_us)
 {
-    struct cost_step work = {0};
-    uint32_t from = request_past(r);
-    cost_add_chunk(&work, r->n_goal - from, from);
-    return (double)cost_predict_us(cost, &work) / 1000 - AGEING * age_ms(r, now_us);
+    uint32_t cached = r->state == REQUEST_WAITING ? r->n_cached : r->n_hit;
+    double overdue_ms = age_ms(r, now_us) - SLOWDOWN * work_ms(cost, r, cached);
+    return work_ms(cost, r, request_past(r)) - (overdue_ms > 0 ? overdue_ms : 0);
 }
 
 static double rank_priority(const struct cost *cost, const struct request *r, int64_t now_us)

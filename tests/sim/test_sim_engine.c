@@ -188,9 +188,10 @@ static void check_order(const struct sim *s)
     }
 }
 
-/* A bound that ageing implies. Under srpf the order of two prompts is that of (arrival / 5 + work
- * left), which only changes by being served. So once a prompt has waited for five times as long as
- * its work takes, whoever comes goes behind it, and those before it only become fewer. In order of
+/* A bound that ageing implies. Under srpf the order of two overdue prompts is that of (arrival +
+ * work left + 5 times all work), which only changes by being served. So once a prompt has waited
+ * for six times as long as its work takes, whoever comes goes behind it, and those before it only
+ * become fewer. In order of
  * arrival the same holds at once. Decodes have a place in every step, in turns. A step, with the
  * short ones that it stands aside for at each layer, takes at most so many times the longest there
  * is. Only where nobody waits for blocks or for an active place. */
@@ -202,7 +203,7 @@ static void check_waits(const struct sim *s)
         if (v->outcome != HERE || v->request->leader || v->request->state == REQUEST_QUEUED)
             continue;
         int64_t unserved_us = s->clock.now_us - v->request->served_us;
-        assert_true(unserved_us <= 5 * s->worst_us * FAKE_CTX / 16 + SLOTS * step_us);
+        assert_true(unserved_us <= 6 * s->worst_us * FAKE_CTX / 16 + SLOTS * step_us);
     }
 }
 

@@ -364,7 +364,7 @@ static void the_shortest_uncached_prompt_goes_first(void **state)
     cached->n_cached = 0;
     plan(&s);
     expect(&s, 0, started, 100, false);
-    long_one->arrived_us = NOW - 3000000; /* has waited for longer than 5 times its 500 ms */
+    long_one->arrived_us = NOW - 3100000; /* has waited for longer than 6 times its 504 ms */
     plan(&s);
     expect(&s, 0, long_one, 512, true);
 }
