@@ -118,6 +118,13 @@ void cost_add_decode(struct cost_step *s, uint32_t n_past)
     s->decode_before += n_past;
 }
 
+int64_t cost_prompt_us(const struct cost *c, uint32_t n_past, uint32_t n_goal)
+{
+    struct cost_step work = {0};
+    cost_add_chunk(&work, n_goal - n_past, n_past);
+    return cost_predict_us(c, &work);
+}
+
 static int64_t with_chunk_us(const struct cost *c, const struct cost_step *s, uint32_t n,
                              uint32_t n_past)
 {

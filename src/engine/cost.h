@@ -40,6 +40,9 @@ int64_t cost_predict_us(const struct cost *c, const struct cost_step *s);
 void cost_add_chunk(struct cost_step *s, uint32_t n, uint32_t n_past);
 void cost_add_decode(struct cost_step *s, uint32_t n_past);
 
+/* A prompt alone, from position n_past to its end at n_goal. */
+int64_t cost_prompt_us(const struct cost *c, uint32_t n_past, uint32_t n_goal);
+
 /* The most tokens (at most `max`) of a prompt at n_past that a step which already does *s can take
  * and still be predicted to end within budget_us. 0 when none fit. */
 uint32_t cost_fit(const struct cost *c, const struct cost_step *s, uint32_t n_past, uint32_t max,

@@ -342,6 +342,15 @@ static void fill_overdue(struct build *b)
         leave_waiting_out(b->plan);
 }
 
+/* When nothing was found that fits: in order after all. */
+static void fill_otherwise(struct build *b)
+{
+    if (b->n_prefill > 0)
+        return;
+    collect_all(b);
+    fill_in_order(b);
+}
+
 /* POLICY_WHOLE: all that fit whole; when none does, in order. */
 static void fill_whole(struct build *b)
 {
@@ -350,10 +359,7 @@ static void fill_whole(struct build *b)
     while (has_seat(b) && (r = pop(b->plan)))
         if (fits_whole(b, r) && add_chunk(b, r) == NOT_ADMITTED)
             leave_waiting_out(b->plan);
-    if (b->n_prefill > 0)
-        return;
-    collect_all(b);
-    fill_in_order(b);
+    fill_otherwise(b);
 }
 
 /* The set of sizes with the largest sum within `room` (subset sums, Bellman 1957): from[s] is the
@@ -405,10 +411,7 @@ static void fill_best(struct build *b)
     uint32_t set = best_set(sizes, n, room);
     bool admits = add_from_window(b, window, n, set, true);
     add_from_window(b, window, n, ~set, admits);
-    if (b->n_prefill > 0)
-        return;
-    collect_all(b);
-    fill_in_order(b);
+    fill_otherwise(b);
 }
 
 /* Blocks that started prompts do not need to come to their ends. */
@@ -465,13 +468,6 @@ static bool decode_due(const struct scheduler_view *v, int64_t layer_us)
            oldest + v->limits->decode_gap_us;
 }
 
-static int64_t prefill_us(const struct scheduler_view *v, const struct request *r)
-{
-    struct cost_step work = {0};
-    cost_add_chunk(&work, r->n_goal - request_past(r), request_past(r));
-    return cost_predict_us(v->cost, &work);
-}
-
 /* Only those that came after the plan are looked at: the others were ranked then. A request is
  * stamped up to SUBMIT_US before the engine thread hears of it. */
 static bool shorter_came(const struct scheduler_view *v, const struct plan *running,
@@ -480,8 +476,8 @@ static bool shorter_came(const struct scheduler_view *v, const struct plan *runn
     double best = rank(v, running->items[0].request);
     int64_t since_us = running->planned_us - SUBMIT_US;
     for (const struct request *r = v->waiting->last; r && r->arrived_us > since_us; r = r->prev)
-        if (may_prefill(r) && prefill_us(v, r) <= short_us && blocks_to_goal(r) <= v->blocks &&
-            rank(v, r) < best)
+        if (may_prefill(r) && cost_prompt_us(v->cost, request_past(r), r->n_goal) <= short_us &&
+            blocks_to_goal(r) <= v->blocks && rank(v, r) < best)
             return true;
     return false;
 }
