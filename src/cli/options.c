@@ -1,8 +1,8 @@
 #include "cli/options.h"
 
-#include "base/buf.h"
 #include "base/cpu.h"
 #include "base/limits.h"
+#include "base/names.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -26,22 +26,15 @@ static enum status parse_cpu_mask(void *field, const char *text, struct err *err
 }
 
 /* One of the names that `at` lists. */
-static enum status parse_name(const char **field, const char *text, const char *flag,
-                              bool (*at)(size_t, const char **, const char **), struct err *err)
+static enum status parse_name(const char **field, const char *text, const char *flag, names_at *at,
+                              struct err *err)
 {
-    struct buf known = {0};
-    const char *name, *about;
-    for (size_t i = 0; at(i, &name, &about); i++) {
-        if (strcmp(name, text) == 0)
-            *field = text;
-        buf_printf(&known, "%s%s", i > 0 ? ", " : "", name);
-    }
-    enum status st = STATUS_OK;
-    if (*field != text)
-        st = err_param(err, STATUS_INVALID, flag, "%s: unknown \"%.40s\"; there are %s", flag, text,
-                       buf_str(&known));
-    buf_fini(&known);
-    return st;
+    char known[256];
+    if (names_find(at, text, known, sizeof known) == NAMES_NONE)
+        return err_param(err, STATUS_INVALID, flag, "%s: unknown \"%.40s\"; there are %s", flag,
+                         text, known);
+    *field = text;
+    return STATUS_OK;
 }
 
 static enum status parse_policy(void *field, const char *text, struct err *err)

@@ -1,7 +1,6 @@
 #include "engine/policy.h"
 
-#include <stdio.h>
-#include <string.h>
+#include "base/names.h"
 
 /* A prompt that is older than so many times what it takes alone is overdue, and each millisecond
  * more counts as one less of work: in the end it goes before all that come. Age counts from
@@ -22,21 +21,16 @@ static double rank_arrival(const struct cost *cost, const struct request *r, int
     return -age_ms(r, now_us);
 }
 
-/* To compute the prompt from a position on, alone. */
-static double work_ms(const struct cost *cost, const struct request *r, uint32_t from)
-{
-    struct cost_step work = {0};
-    cost_add_chunk(&work, r->n_goal - from, from);
-    return (double)cost_predict_us(cost, &work) / 1000;
-}
-
 /* Shortest remaining processing time first (Schrage 1968), counted in uncached work, with ageing.
  */
 static double rank_srpf(const struct cost *cost, const struct request *r, int64_t now_us)
 {
-    uint32_t cached = r->state == REQUEST_WAITING ? r->n_cached : r->n_hit;
-    double overdue_ms = age_ms(r, now_us) - SLOWDOWN * work_ms(cost, r, cached);
-    return work_ms(cost, r, request_past(r)) - (overdue_ms > 0 ? overdue_ms : 0);
+    double left_ms = (double)cost_prompt_us(cost, request_past(r), r->n_goal) / 1000;
+    double all_ms = left_ms; /* of who waits, nothing is done yet */
+    if (r->state != REQUEST_WAITING)
+        all_ms = (double)cost_prompt_us(cost, r->n_hit, r->n_goal) / 1000;
+    double overdue_ms = age_ms(r, now_us) - SLOWDOWN * all_ms;
+    return left_ms - (overdue_ms > 0 ? overdue_ms : 0);
 }
 
 static double rank_priority(const struct cost *cost, const struct request *r, int64_t now_us)
@@ -67,13 +61,10 @@ const struct policy *policy_at(size_t i)
 
 const struct policy *policy_find(const char *name, struct err *err)
 {
-    char known[256] = "";
-    for (size_t i = 0; i < POLICIES; i++) {
-        if (strcmp(policies[i].name, name) == 0)
-            return &policies[i];
-        size_t len = strlen(known);
-        snprintf(known + len, sizeof known - len, "%s%s", i > 0 ? ", " : "", policies[i].name);
-    }
+    char known[256];
+    size_t i = names_find(engine_policy_at, name, known, sizeof known);
+    if (i != NAMES_NONE)
+        return &policies[i];
     err_param(err, STATUS_INVALID, "policy", "unknown policy %.64s; there are %s", name, known);
     return NULL;
 }

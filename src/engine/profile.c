@@ -1,7 +1,6 @@
 #include "engine/profile.h"
 
-#include <stdio.h>
-#include <string.h>
+#include "base/names.h"
 
 static const struct profile profiles[] = {
     {"interactive", "the smallest TTFT for few users; streams pause at most 50 ms", 50, 0.6},
@@ -18,13 +17,10 @@ const struct profile *profile_at(size_t i)
 
 static const struct profile *find(const char *name, struct err *err)
 {
-    char known[128] = "";
-    for (size_t i = 0; i < PROFILES; i++) {
-        if (strcmp(profiles[i].name, name) == 0)
-            return &profiles[i];
-        size_t len = strlen(known);
-        snprintf(known + len, sizeof known - len, "%s%s", i > 0 ? ", " : "", profiles[i].name);
-    }
+    char known[128];
+    size_t i = names_find(engine_profile_at, name, known, sizeof known);
+    if (i != NAMES_NONE)
+        return &profiles[i];
     err_param(err, STATUS_INVALID, "profile", "unknown profile %.64s; there are %s", name, known);
     return NULL;
 }
