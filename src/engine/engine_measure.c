@@ -59,7 +59,7 @@ void engine_measure_step(struct engine *e, const struct cost_step *done, int64_t
     histogram_add(&e->step_error, (int64_t)((off < 0 ? -off : off) * MILLION), 1);
 }
 
-bool engine_measured_step(struct engine *e)
+void engine_measured_step(struct engine *e)
 {
     int64_t start = clock_now_us();
     bool pressed = e->lists.of[REQUEST_WAITING].n + e->lists.of[REQUEST_PREFILL].n > 0;
@@ -69,7 +69,6 @@ bool engine_measured_step(struct engine *e)
     e->step_ended_us = clock_now_us();
     ENGINE_COUNT(e, busy_us, (unsigned long long)(e->step_ended_us - start));
     engine_press_step(e, pressed, e->step_ended_us - start);
-    return true;
 }
 
 /* --- statistics (any thread) ---------------------------------------------------------------- */

@@ -174,7 +174,7 @@ void engine_wait_ends(struct engine *e, struct request *r); /* harmless a second
 void engine_count_step(struct engine *e, const struct plan *plan);
 /* Before the cost model has seen it. */
 void engine_measure_step(struct engine *e, const struct cost_step *done, int64_t us);
-bool engine_measured_step(struct engine *e);
+void engine_measured_step(struct engine *e);
 
 /* engine_step.c */
 void engine_run_step(struct engine *e);
