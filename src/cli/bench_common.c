@@ -139,6 +139,19 @@ enum status bench_common_write(const struct bench_common *c, const struct result
     return status;
 }
 
+enum status bench_common_finish(const struct bench_common *c, struct buf *table,
+                                struct result *result, const struct measurement *m, struct err *err)
+{
+    enum status status = bench_common_print(c, table, err);
+    if (status == STATUS_OK)
+        status = bench_common_write(c, result, err);
+    if (status == STATUS_OK && measure_failed(m, err))
+        status = err->code;
+    buf_fini(table);
+    result_fini(result);
+    return status;
+}
+
 /* --- who is measured ------------------------------------------------------------------------ */
 
 const struct bench_target_options bench_common_target = {.timeout_seconds = DEFAULT_TIMEOUT_SEC};

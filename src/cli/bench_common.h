@@ -27,6 +27,11 @@ enum status bench_common_print(const struct bench_common *c, struct buf *table, 
 enum status bench_common_write(const struct bench_common *c, const struct result *r,
                                struct err *err);
 
+/* Prints the table, writes the result, and fails when requests have failed. Frees both. */
+enum status bench_common_finish(const struct bench_common *c, struct buf *table,
+                                struct result *result, const struct measurement *m,
+                                struct err *err);
+
 /* Who is measured. */
 struct bench_target_options {
     struct options options; /* --model is a path in-process, a name with --url */

@@ -102,25 +102,17 @@ static enum status measure(struct job *job, struct err *err)
     return st;
 }
 
-static enum status print_table(struct job *job, struct err *err)
+static enum status report(struct job *job, struct err *err)
 {
+    const struct bench_common *common = &job->args->common;
     struct buf table = {0};
-    modes_table(&table, job->mode, &job->measurement, &job->workload, job->target.target);
-    enum status st = bench_common_print(&job->args->common, &table, err);
-    buf_fini(&table);
-    return st;
-}
-
-static enum status write_result(struct job *job, struct err *err)
-{
     struct result result;
-    result_init(&result, "scheduler", job->args->common.note,
-                modes_workload_json(job->mode, &job->workload), job->target.environment);
+    modes_table(&table, job->mode, &job->measurement, &job->workload, job->target.target);
+    result_init(&result, "scheduler", common->note, modes_workload_json(job->mode, &job->workload),
+                job->target.environment);
     job->target.environment = NULL;
     modes_result(job->mode, &job->measurement, &result);
-    enum status st = bench_common_write(&job->args->common, &result, err);
-    result_fini(&result);
-    return st;
+    return bench_common_finish(common, &table, &result, &job->measurement, err);
 }
 
 static enum status run(struct job *job, struct args *args, struct err *err)
@@ -130,14 +122,7 @@ static enum status run(struct job *job, struct args *args, struct err *err)
         st = bench_common_open(&job->target, &args->target, args->num_requests, err);
     if (!st)
         st = measure(job, err);
-    if (st)
-        return st;
-    st = print_table(job, err);
-    if (!st)
-        st = write_result(job, err);
-    if (!st && measure_failed(&job->measurement, err))
-        st = err->code;
-    return st;
+    return st ? st : report(job, err);
 }
 
 int bench_scheduler_main(int argc, char **argv)

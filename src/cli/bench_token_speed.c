@@ -64,25 +64,17 @@ struct job {
     const atomic_bool *stop;
 };
 
-static enum status print_table(struct job *job, struct err *err)
+static enum status report(struct job *job, struct err *err)
 {
+    const struct bench_common *common = &job->args->common;
     struct buf table = {0};
-    token_speed_table(&table, &job->measurement, &job->prompts, &job->options, job->target.target);
-    enum status st = bench_common_print(&job->args->common, &table, err);
-    buf_fini(&table);
-    return st;
-}
-
-static enum status write_result(struct job *job, struct err *err)
-{
     struct result result;
-    json_t *workload = token_speed_workload_json(&job->prompts, &job->options);
-    result_init(&result, "token-speed", job->args->common.note, workload, job->target.environment);
+    token_speed_table(&table, &job->measurement, &job->prompts, &job->options, job->target.target);
+    result_init(&result, "token-speed", common->note,
+                token_speed_workload_json(&job->prompts, &job->options), job->target.environment);
     job->target.environment = NULL;
     token_speed_result(&job->measurement, &job->prompts, &result);
-    enum status st = bench_common_write(&job->args->common, &result, err);
-    result_fini(&result);
-    return st;
+    return bench_common_finish(common, &table, &result, &job->measurement, err);
 }
 
 static enum status measure(struct job *job, struct err *err)
@@ -105,14 +97,7 @@ static enum status run(struct job *job, struct args *args, struct err *err)
         st = bench_common_open(&job->target, &args->target, args->concurrency, err);
     if (!st)
         st = measure(job, err);
-    if (st)
-        return st;
-    st = print_table(job, err);
-    if (!st)
-        st = write_result(job, err);
-    if (!st && measure_failed(&job->measurement, err))
-        st = err->code;
-    return st;
+    return st ? st : report(job, err);
 }
 
 int bench_token_speed_main(int argc, char **argv)
