@@ -17,13 +17,16 @@
 
 /* Activations quantised to int8, one scale per 32 values along K:
  *
- *     x[i] ~= scale * q[i],   sum = scale * (q[0] + ... + q[31])
+ *     x[i] ~= scale * q[i],   first = q[0] + ... + q[15],   total = q[0] + ... + q[31]
  *
- * The sum serves weight types with a minimum (w = d * q + m needs m * sum(x)). */
+ * The sums serve weights that are stored with a zero point or a minimum: the product with
+ * w = d * (q - 8) needs 8 * total, that with w = d * q + m needs m * total; Q6_K has a scale for
+ * each half. Both are read as one 32-bit word, total in its upper half. */
 #define Q8_VALUES 32
 struct q8_block {
     float scale;
-    float sum;
+    int16_t first;
+    int16_t total;
     int8_t q[Q8_VALUES];
 };
 

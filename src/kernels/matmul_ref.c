@@ -23,14 +23,15 @@ static void quantize_q8_block(struct q8_block *out, const float *x)
     }
     float max = float_from_bits(most);
     float inverse = max < QUANTIZE_TINY ? 0.0f : 127.0f / max;
-    int total = 0;
+    int half[2] = {0, 0};
     for (int i = 0; i < Q8_VALUES; i++) {
         float q = rintf(x[i] * inverse);
         out->q[i] = (int8_t)fmaxf(-127.0f, fminf(127.0f, q));
-        total += out->q[i];
+        half[i / 16] += out->q[i];
     }
     out->scale = max < QUANTIZE_TINY ? 0.0f : max / 127.0f;
-    out->sum = out->scale * (float)total;
+    out->first = (int16_t)half[0];
+    out->total = (int16_t)(half[0] + half[1]);
 }
 
 static void quantize_q8_ref(struct q8_block *out, const float *x, size_t n)
@@ -56,7 +57,7 @@ static int32_t group_dot(const struct quant_group *w, const struct q8_block *x)
         for (size_t i = 0; i < n_groups; i++) {                                                    \
             group_##name(&w, row, i);                                                              \
             acc += (float)group_dot(&w, x + i) * (w.s.d * x[i].scale);                             \
-            acc += w.s.m * x[i].sum;                                                               \
+            acc += w.s.m * (x[i].scale * (float)x[i].total);                                       \
         }                                                                                          \
         return acc;                                                                                \
     }                                                                                              \

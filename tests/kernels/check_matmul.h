@@ -108,8 +108,9 @@ static void want_q8(struct product *p, size_t t, size_t r)
             magnitude += abs(scale) * (abs(g.q[i]) + (int)p->shape->zero_point) * abs(x[b].q[i]);
         }
         double d = (double)g.s.d * (double)x[b].scale;
-        sum += d * (double)dot + (double)g.s.m * (double)x[b].sum;
-        size += fabs(d) * 2.0 * (double)magnitude + fabs((double)g.s.m * (double)x[b].sum);
+        double min = (double)g.s.m * (double)x[b].scale * x[b].total;
+        sum += d * (double)dot + min;
+        size += fabs(d) * 2.0 * (double)magnitude + fabs(min);
     }
     p->want[t][r] = sum;
     p->bound[t][r] = (2.0 * (double)n_groups + 4.0) * EPS * size + (double)FLT_MIN;

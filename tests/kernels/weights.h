@@ -105,19 +105,20 @@ static inline void fill_weights(const struct type_shape *s, uint8_t *row, size_t
 
 enum x_fill { X_RANDOM, X_ZERO, X_HIGHEST, X_LOWEST, X_ALTERNATING, X_FILLS };
 
-/* Activation blocks whose scale and sum agree with their quants, as quantize_q8 makes them. */
+/* Activation blocks whose sums agree with their quants, as quantize_q8 makes them. */
 static inline void fill_q8(struct q8_block *x, size_t n_blocks, enum x_fill fill)
 {
     for (size_t b = 0; b < n_blocks; b++) {
-        int total = 0;
+        int half[2] = {0, 0};
         for (int i = 0; i < Q8_VALUES; i++) {
             int random = (int)(random_u32() % 255u) - 127;
             const int q[X_FILLS] = {random, 0, 127, -127, i % 2 ? 127 : -127};
             x[b].q[i] = (int8_t)q[fill];
-            total += q[fill];
+            half[i / 16] += q[fill];
         }
         x[b].scale = 0.02f * (1.0f + random_float());
-        x[b].sum = x[b].scale * (float)total;
+        x[b].first = (int16_t)half[0];
+        x[b].total = (int16_t)(half[0] + half[1]);
     }
 }
 

@@ -84,7 +84,8 @@ ALWAYS_INLINE __m256 add_group(__m256 acc, __m256i sum, const struct tile *t, si
     __m256 scale = _mm256_mul_ps(_mm256_load_ps(t->s->d[g] + 8 * v), _mm256_set1_ps(x->scale));
     acc = _mm256_fmadd_ps(_mm256_cvtepi32_ps(sum), scale, acc);
     if (f.has_min)
-        acc = _mm256_fmadd_ps(_mm256_load_ps(t->s->m[g] + 8 * v), _mm256_set1_ps(x->sum), acc);
+        acc = _mm256_fmadd_ps(_mm256_load_ps(t->s->m[g] + 8 * v),
+                              _mm256_set1_ps(x->scale * (float)x->total), acc);
     return acc;
 }
 

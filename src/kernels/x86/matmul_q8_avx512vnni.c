@@ -47,7 +47,7 @@ ALWAYS_INLINE void add_group(__m512 acc[], const struct tile *t, size_t g, int t
         const struct q8_block *x = &t->x[i][g];
         __m512 scale = _mm512_mul_ps(d, _mm512_set1_ps(x->scale));
         acc[i] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum[i]), scale, acc[i]);
-        acc[i] = _mm512_fmadd_ps(m, _mm512_set1_ps(x->sum), acc[i]);
+        acc[i] = _mm512_fmadd_ps(m, _mm512_set1_ps(x->scale * (float)x->total), acc[i]);
     }
 }
 

@@ -40,13 +40,16 @@ ALWAYS_INLINE __m256i pack_q8(__m256i a, __m256i b, __m256i c, __m256i d)
     return _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
 }
 
-ALWAYS_INLINE int sum_bytes(__m256i bytes)
+/* The sum of the first 16 bytes, and that of all 32 in the upper half of the word. */
+ALWAYS_INLINE uint32_t sum_halves(__m256i bytes)
 {
     __m256i pairs = _mm256_maddubs_epi16(_mm256_set1_epi8(1), bytes);
-    __m256i four = _mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
-    __m128i v = _mm_add_epi32(_mm256_castsi256_si128(four), _mm256_extracti128_si256(four, 1));
-    v = _mm_add_epi32(v, _mm_shuffle_epi32(v, 0x4e));
-    return _mm_cvtsi128_si32(_mm_add_epi32(v, _mm_shuffle_epi32(v, 0xb1)));
+    __m256i v = _mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
+    v = _mm256_add_epi32(v, _mm256_shuffle_epi32(v, 0x4e));
+    v = _mm256_add_epi32(v, _mm256_shuffle_epi32(v, 0xb1));
+    uint32_t first = (uint32_t)_mm256_cvtsi256_si32(v);
+    uint32_t second = (uint32_t)_mm_cvtsi128_si32(_mm256_extracti128_si256(v, 1));
+    return (first & 0xffff) | (first + second) << 16;
 }
 
 static void quantize_q8_block_avx2(struct q8_block *out, const float *x)
@@ -60,7 +63,9 @@ static void quantize_q8_block_avx2(struct q8_block *out, const float *x)
                         round_q8(x + 24, inverse));
     _mm256_storeu_si256((__m256i *)out->q, q);
     out->scale = max < QUANTIZE_TINY ? 0.0f : max / 127.0f;
-    out->sum = out->scale * (float)sum_bytes(q);
+    uint32_t sums = sum_halves(q);
+    out->first = (int16_t)sums;
+    out->total = (int16_t)(sums >> 16);
 }
 
 static void quantize_q8_avx2(struct q8_block *out, const float *x, size_t n)
