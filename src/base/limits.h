@@ -61,11 +61,13 @@
 #define LIMIT_TRACE_LINES         4096 /* of --record that wait for the disk; more are dropped */
 #define LIMIT_TRACE_BYTES         (16u << 20) /* of those lines */
 #define LIMIT_RECENT_REQUESTS     256         /* of /v1/debug/requests */
+#define LIMIT_WARM_PROMPTS        1024        /* prompts of --warm-prompts */
 #define LIMIT_API_KEYS            1024
 #define LIMIT_API_KEY_BYTES       256
 
 /* Engine */
-#define LIMIT_SLOTS         256          /* requests known at once, waiting or running */
+#define LIMIT_SLOTS         1024         /* requests known at once, waiting or running */
+#define LIMIT_SLOTS_MOST    4096         /* --max-requests */
 #define LIMIT_QUEUED_TOKENS (256u << 10) /* --max-queued-tokens of a server */
 #define LIMIT_RETRY_SECONDS 3600         /* the longest Retry-After */
 #define LIMIT_BATCH_SEQS    64           /* sequences in one step */

@@ -262,7 +262,7 @@ enum status target_open_engine(struct target **out, const struct loader *loader,
     if (status != STATUS_OK)
         return status;
     name_engine(name, sizeof name, chosen.kind, engine);
-    status = engine_warm(engine, err);
+    status = engine_warm(engine, NULL, 0, err);
     if (status == STATUS_OK)
         return target_engine_wrap(out, loader, engine, name, err);
     engine_close(engine);

@@ -14,6 +14,7 @@ const struct options options_default = {
     .activations = ACTIVATIONS_INT8,
     .cpu_mask = CPU_ALL,
     .decode_gap_ms = OPTIONS_OF_PROFILE,
+    .max_queue_ms = OPTIONS_OF_PROFILE,
 };
 
 static const char *const activation_names[] = {
@@ -89,7 +90,8 @@ static const struct flag engine_flags[] = {
      FLAG_U32, FIELD(max_step_prompt_tokens), .min = 1, .max = LIMIT_BATCH_TOKENS,
      .excludes = NOT_OF_A_SERVER},
     {"--profile", "NAME", "interactive: the smallest TTFT for few users; online (default): TTFT\n"
-                          "under load; batch: throughput first. Presets of the next two",
+                          "under load; batch: throughput first. Presets of --max-decode-gap-ms,\n"
+                          "--max-active-requests and --max-queue-ms",
      FLAG_CUSTOM, FIELD(profile), .parse = parse_profile,
      .excludes = NOT_OF_A_SERVER},
     {"--max-decode-gap-ms", "MS", "pause that running streams are promised at most; 0: none is\n"
@@ -98,15 +100,20 @@ static const struct flag engine_flags[] = {
      .excludes = NOT_OF_A_SERVER},
     {"--max-active-requests", "N", "requests that run at once, in turns when a step does not hold\n"
                                    "all (default: as many as can be without a longer gap)",
-     FLAG_U32, FIELD(max_active), .min = 1, .max = LIMIT_SLOTS,
+     FLAG_U32, FIELD(max_active), .min = 1, .max = LIMIT_SLOTS_MOST,
      .excludes = NOT_OF_A_SERVER},
     {"--max-queued-requests", "N", "requests that wait at most; more are refused\n"
                                    "(default: as many as are known at once)",
-     FLAG_U32, FIELD(max_queued_requests), .min = 1, .max = LIMIT_SLOTS,
+     FLAG_U32, FIELD(max_queued_requests), .min = 1, .max = LIMIT_SLOTS_MOST,
      .excludes = NOT_OF_A_SERVER},
     {"--max-queued-tokens", "N", "tokens of prompts that are still to be computed at most;\n"
                                  "more are refused (default: serve 262144, others no bound)",
      FLAG_U32, FIELD(max_queued_tokens), .min = 1, .max = UINT32_MAX,
+     .excludes = NOT_OF_A_SERVER},
+    {"--max-queue-ms", "MS", "time that the prompts which wait take to compute at most; more are\n"
+                             "refused; 0: no bound (serve: interactive 10000, online 30000,\n"
+                             "batch 0; others 0)",
+     FLAG_U32, FIELD(max_queue_ms), .max = 3600000,
      .excludes = NOT_OF_A_SERVER},
     {"--policy", "NAME", "who is prefilled next: srpf (shortest remaining first, the default),\n"
                          "fifo, pack, lookahead, priority",
@@ -159,11 +166,11 @@ struct backend_options options_backend(const struct options *o)
 }
 
 /* As the engine's options have it: 0 leaves it to the profile. */
-static int32_t decode_gap(const struct options *o)
+static int32_t of_profile(uint32_t ms)
 {
-    if (o->decode_gap_ms == OPTIONS_OF_PROFILE)
+    if (ms == OPTIONS_OF_PROFILE)
         return 0;
-    return o->decode_gap_ms > 0 ? (int32_t)o->decode_gap_ms : -1;
+    return ms > 0 ? (int32_t)ms : -1;
 }
 
 enum status options_engine(const struct options *o, struct engine_options *out, struct err *err)
@@ -182,10 +189,11 @@ enum status options_engine(const struct options *o, struct engine_options *out, 
         .profile = o->profile,
         .policy = o->policy,
         .max_active = o->max_active,
-        .decode_gap_ms = decode_gap(o),
+        .decode_gap_ms = of_profile(o->decode_gap_ms),
         .no_prefix_cache = o->no_prefix_cache,
         .max_queued_requests = o->max_queued_requests,
         .max_queued_tokens = o->max_queued_tokens,
+        .max_queue_ms = o->max_queue_ms == OPTIONS_OF_PROFILE ? -1 : of_profile(o->max_queue_ms),
     };
     return out->kind ? STATUS_OK : err->code;
 }

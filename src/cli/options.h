@@ -32,6 +32,7 @@ struct options {
     uint32_t max_active;                             /* 0: the engine's default */
     uint32_t max_queued_requests, max_queued_tokens; /* 0: the engine's default */
     uint32_t decode_gap_ms;                          /* 0: nothing promised; OPTIONS_OF_PROFILE */
+    uint32_t max_queue_ms;                           /* 0: no bound; OPTIONS_OF_PROFILE */
     bool no_prefix_cache;
     uint32_t cpu_mask;
     uint32_t cpu_levels; /* set by options_check: the machine's, masked */

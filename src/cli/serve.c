@@ -23,6 +23,7 @@ struct args {
     uint32_t max_connections;
     uint32_t slots;
     const char *record;
+    const char *warm_prompts;
     int log_level;
 };
 
@@ -39,11 +40,11 @@ static const struct flag own_flags[] = {
     {"--api-key-file", "PATH", "keys to ask for, one a line, # for comments\n"
                                "(also: the environment variable FIRSTLIGHT_API_KEY)",
      FLAG_TEXT, FLAG_FIELD(args, api_key_file)},
-    {"--max-requests", "N", "requests known at once; more get 429 (default 256)",
-     FLAG_U32, FLAG_FIELD(args, slots), .min = 1, .max = LIMIT_SLOTS},
+    {"--max-requests", "N", "requests known at once; more get 429 (default 1024)",
+     FLAG_U32, FLAG_FIELD(args, slots), .min = 1, .max = LIMIT_SLOTS_MOST},
     {"--max-requests-per-client", "N", "requests under way of one API key or, without keys, one\n"
                                        "address; more get 429 (default: no bound)",
-     FLAG_U32, FLAG_FIELD(args, max_per_client), .min = 1, .max = LIMIT_SLOTS},
+     FLAG_U32, FLAG_FIELD(args, max_per_client), .min = 1, .max = LIMIT_SLOTS_MOST},
     {"--max-connections", "N", "connections at once; more get 503 (default 1024)",
      FLAG_U32, FLAG_FIELD(args, max_connections), .min = 1, .max = 65536},
     {"--request-timeout", "SECONDS", "for a whole answer, waiting included; then 408\n"
@@ -51,6 +52,9 @@ static const struct flag own_flags[] = {
      FLAG_U32, FLAG_FIELD(args, request_timeout_s), .min = 1, .max = LIMIT_TIMEOUT_SECONDS},
     {"--drain-timeout", "SECONDS", "time for running requests after SIGTERM (default 30)",
      FLAG_U32, FLAG_FIELD(args, drain_seconds), .max = 86400},
+    {"--warm-prompts", "FILE", "prompts to have in the prefix cache from the start, one request\n"
+                               "in JSON a line: {\"messages\": [...]} or {\"prompt\": ...}",
+     FLAG_TEXT, FLAG_FIELD(args, warm_prompts)},
     {"--record", "FILE", "new file for a trace of what is asked: times, lengths and hashes,\n"
                          "no text; for `firstlight bench replay`",
      FLAG_TEXT, FLAG_FIELD(args, record)},
@@ -80,6 +84,10 @@ static enum status run(struct args *args, struct err *err)
     enum status st = options_check(&args->options, err);
     if (st)
         return st;
+    if (args->warm_prompts && args->options.no_prefix_cache)
+        return err_set(err, STATUS_INVALID,
+                       "--warm-prompts needs the prefix cache, which "
+                       "--no-prefix-cache turns off");
     struct server_options server = {
         .host = args->host,
         .port = (int)args->port,
@@ -90,6 +98,7 @@ static enum status run(struct args *args, struct err *err)
         .max_per_client = args->max_per_client,
         .request_timeout_s = args->request_timeout_s,
         .record = args->record,
+        .warm_prompts = args->warm_prompts,
         .load = load,
         .ready = ready,
         .arg = args,
@@ -98,6 +107,8 @@ static enum status run(struct args *args, struct err *err)
     server.engine.n_slots = args->slots;
     if (server.engine.max_queued_tokens == 0)
         server.engine.max_queued_tokens = LIMIT_QUEUED_TOKENS;
+    if (args->options.max_queue_ms == OPTIONS_OF_PROFILE)
+        server.engine.max_queue_ms = 0; /* the profile's */
     return st ? st : server_run(&server, err);
 }
 

@@ -15,10 +15,13 @@
 #define SURPRISE       3.0  /* standard deviations beyond which a step is an outlier */
 #define CREDULOUS      30   /* steps at first that are all believed */
 #define ERROR_DECAY    0.05
+#define LATE_SHARE     0.05 /* of steps that may take longer than `late` times the prediction */
+#define LATE_GAIN      0.02
+#define LATE_MOST      1.5
 
 void cost_init(struct cost *c)
 {
-    *c = (struct cost){0};
+    *c = (struct cost){.late = 1};
     for (int i = 0; i < COST_WEIGHTS; i++)
         c->p[i][i] = FIRST_VARIANCE;
 }
@@ -92,12 +95,26 @@ static void keep_positive(struct cost *c)
         c->w[i] = fmax(c->w[i], 0);
 }
 
+/* A quantile followed by steps up and down in the odds' proportion (Robbins & Monro 1951). */
+static void follow_late(struct cost *c, double predicted, double ms)
+{
+    double step = ms > predicted * c->late ? 1 - LATE_SHARE : -LATE_SHARE;
+    c->late = fmax(1, fmin(LATE_MOST, c->late + LATE_GAIN * step));
+}
+
+int64_t cost_within_us(const struct cost *c, int64_t us)
+{
+    return (int64_t)((double)us / c->late);
+}
+
 void cost_observe(struct cost *c, const struct cost_step *s, int64_t us)
 {
     double x[COST_WEIGHTS], ms = (double)us / 1000;
     if (us <= 0)
         return;
-    double off = fabs(predict_ms(c, s) - ms) / ms;
+    double predicted = predict_ms(c, s), off = fabs(predicted - ms) / ms;
+    if (c->n > CREDULOUS && s->n_prefill > 0 && s->n_decode > 0)
+        follow_late(c, predicted, ms);
     c->error = c->n == 0 ? off : c->error + ERROR_DECAY * (off - c->error);
     c->n++;
     features(s, x);

@@ -29,12 +29,18 @@ struct cost {
     double p[COST_WEIGHTS][COST_WEIGHTS]; /* covariance */
     uint64_t n;                           /* observations */
     double error;                         /* moving average of |predicted - actual| / actual */
+    double late; /* 19 of 20 steps of prompts beside decodes take at most so many times the
+                    prediction; 1 or more */
 };
 
 void cost_init(struct cost *c);
 void cost_observe(struct cost *c, const struct cost_step *s, int64_t us);
 /* Never negative, and never less for more work. */
 int64_t cost_predict_us(const struct cost *c, const struct cost_step *s);
+
+/* What a step of prompts beside decodes may be predicted to take so that it ends within us, 19
+ * times of 20: a promise is kept by the late ones, not by the average. */
+int64_t cost_within_us(const struct cost *c, int64_t us);
 
 /* A chunk of n tokens of a prompt with n_past positions before it, or one decode after n_past. */
 void cost_add_chunk(struct cost_step *s, uint32_t n, uint32_t n_past);

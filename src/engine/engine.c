@@ -66,11 +66,12 @@ static enum status check(const struct engine *e, const struct request_params *p,
     return status;
 }
 
-static enum status check_slots(const struct engine *e, uint32_t n, struct err *err)
+static enum status check_slots(struct engine *e, uint32_t n, struct err *err)
 {
     uint32_t n_free = e->lists.of[REQUEST_FREE].n;
     if (n_free >= n)
         return STATUS_OK;
+    e->limit = "slots";
     if (n == 1)
         return err_set(err, STATUS_OVERLOADED, "all %u request slots are taken", e->n_slots);
     return err_set(err, STATUS_OVERLOADED, "%u of %u request slots are free, %u are needed at once",
@@ -143,6 +144,11 @@ enum status engine_submit(struct engine *e, struct request_params *take, struct 
     return engine_submit_all(e, take, 1, out, err);
 }
 
+const char *engine_limit(const struct engine *e)
+{
+    return e->limit;
+}
+
 void engine_cancel(struct engine *e, struct request *r)
 {
     if (r->cancel_sent || r->finished)
@@ -163,6 +169,16 @@ void engine_release(struct engine *e, struct request *r)
     request_move(&e->lists, r, REQUEST_FREE);
 }
 
+void engine_discard(struct engine *e, struct request *r)
+{
+    if (r->finished) {
+        engine_release(e, r);
+        return;
+    }
+    r->discarded = true;
+    engine_cancel(e, r);
+}
+
 /* --- events out ----------------------------------------------------------------------------- */
 
 int engine_event_fd(const struct engine *e)
@@ -180,7 +196,8 @@ void engine_wait(struct engine *e)
     wake_wait(&e->to_owner);
 }
 
-struct request *engine_next_event(struct engine *e)
+/* NULL: there was none. */
+static struct request *take_event(struct engine *e)
 {
     uint64_t word;
     /* ring_empty's look is seq_cst, ring_pop's is not: the owner may sleep after this NULL */
@@ -191,5 +208,14 @@ struct request *engine_next_event(struct engine *e)
         r->finished = true;
     else /* acquire: see what was published before; later news makes an event of its own */
         atomic_exchange_explicit(&r->dirty, false, memory_order_acq_rel);
+    return r;
+}
+
+struct request *engine_next_event(struct engine *e)
+{
+    struct request *r;
+    while ((r = take_event(e)) && r->discarded)
+        if (r->finished)
+            engine_release(e, r);
     return r;
 }

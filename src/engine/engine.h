@@ -29,6 +29,7 @@
 #include <stdint.h>
 
 struct engine;
+struct request_params;
 struct request; /* a slot of the engine; the owner holds it from submit to release */
 
 /* Scheduling modes: an engine by name is a mode plus a backend. */
@@ -69,6 +70,7 @@ struct engine_options {
     bool no_prefix_cache;
     uint32_t max_queued_requests; /* not yet admitted; 0: as many as there are slots */
     uint32_t max_queued_tokens;   /* of prompts, still to be computed; 0: no bound */
+    int32_t max_queue_ms;         /* that they take to compute; 0: the profile's; -1: no bound */
 };
 
 /* The names that `policy` and `profile` take, and what each is for; false past the end. */
@@ -94,10 +96,12 @@ enum status engine_open(struct engine **out, const struct loader *loader,
 void engine_close(struct engine *e);
 void engine_info(const struct engine *e, struct engine_info *out);
 
-/* Runs a few throw-away steps so that the first request finds everything warm; returns when done.
+/* Runs a few throw-away steps so that the first request finds everything warm, then the n prompts,
+ * which it takes as engine_submit does, so that the prefix cache holds them; returns when done.
  * Before the first submit, on the thread that called engine_open: the owner may be another one from
  * here on, if something (a join, a wake-up) orders this before what it does. */
-enum status engine_warm(struct engine *e, struct err *err);
+enum status engine_warm(struct engine *e, struct request_params *prompts, uint32_t n,
+                        struct err *err);
 
 struct logit_bias {
     int32_t token;
@@ -154,13 +158,17 @@ enum status request_params_copy(struct request_params *out, const struct request
 
 /* Takes the request over: on STATUS_OK everything in *take belongs to the engine and *take is
  * zeroed; on failure *take is untouched. STATUS_INVALID: a parameter, or a prompt longer than the
- * context; STATUS_OVERLOADED: no slot free, or a limit of the queue is reached, which is named;
+ * context; STATUS_OVERLOADED: no slot free, or a limit of the queue is reached, see engine_limit;
  * STATUS_UNAVAILABLE: draining. Where no prompt waits or is being computed only slots count. */
 enum status engine_submit(struct engine *e, struct request_params *take, struct request **out,
                           struct err *err);
 /* The same for n requests, 1 or more, one behind the other: all of them or none. */
 enum status engine_submit_all(struct engine *e, struct request_params *take, uint32_t n,
                               struct request **out, struct err *err);
+
+/* Which limit the last STATUS_OVERLOADED was about: "slots", "queued_requests", "queued_tokens",
+ * "queue_time"; static text. Owner's thread. */
+const char *engine_limit(const struct engine *e);
 
 /* Microseconds after which n requests with so many prompt tokens in all, refused just now with
  * STATUS_OVERLOADED, are expected to be taken; owner's thread, see engine_press.c. While draining:
@@ -170,6 +178,10 @@ int64_t engine_retry_after_us(const struct engine *e, uint32_t n, uint64_t n_tok
 /* Asks for the request's end; idempotent. It stops within one step, its KV blocks are freed by that
  * step's end, and its finished event comes with FINISH_CANCELLED. */
 void engine_cancel(struct engine *e, struct request *r);
+
+/* Nobody will read this request any more: it is cancelled if it still runs, and released as soon as
+ * it has ended; no event of it comes. Not to be touched afterwards. */
+void engine_discard(struct engine *e, struct request *r);
 
 /* From now on engine_submit answers STATUS_UNAVAILABLE. */
 void engine_drain(struct engine *e);

@@ -18,13 +18,33 @@ static uint32_t or_default(uint32_t value, uint32_t otherwise)
     return value > 0 ? value : otherwise;
 }
 
+static int32_t or_preset(int32_t asked, int32_t preset)
+{
+    return asked != 0 ? asked : preset;
+}
+
+/* What the profile decides where the options do not. */
+static bool set_promises(struct engine *e, const struct engine_options *o, struct err *err)
+{
+    const struct profile *p = profile_find(o->profile, err);
+    if (!p)
+        return false;
+    int32_t gap_ms = or_preset(o->decode_gap_ms, p->decode_gap_ms);
+    int32_t queue_ms = or_preset(o->max_queue_ms, p->max_queue_ms);
+    e->limits.decode_gap_us = gap_ms > 0 ? gap_ms * INT64_C(1000) : 0;
+    e->limits.efficiency = p->efficiency;
+    e->max_queue_us = queue_ms > 0 ? queue_ms * INT64_C(1000) : INT64_MAX;
+    return true;
+}
+
 /* Sequences, rows, slots: the limits of a step and of the engine. */
 static enum status set_limits(struct engine *e, const struct engine_options *o, struct err *err)
 {
     struct scheduler_limits *l = &e->limits;
     e->policy = policy_find(o->policy ? o->policy : POLICY_DEFAULT, err);
-    if (!e->policy || !profile_apply(o, l, err))
+    if (!e->policy || !set_promises(e, o, err))
         return STATUS_INVALID;
+    l->max_active = o->max_active;
     e->cache_on = !o->no_prefix_cache && e->mode != ENGINE_SYNC;
     e->n_slots = or_default(o->n_slots, LIMIT_SLOTS);
     e->max_queued_requests = or_default(o->max_queued_requests, e->n_slots);

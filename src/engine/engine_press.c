@@ -15,6 +15,8 @@
  * where the times are those of steps, so they hold what decodes, cached prefixes and full pools do
  * to the pace. The half is the mean rest of the interval under way. Until something has gone away,
  * the cost model that the warm-up has seeded says how long it takes.
+ *
+ * A bound in time (--max-queue-ms) is one in tokens at that pace.
  */
 #include "engine/internal.h"
 
@@ -37,24 +39,54 @@ static uint64_t tokens_of(const struct request_params *take, uint32_t n)
     return tokens;
 }
 
-enum status engine_press_check(const struct engine *e, const struct request_params *take,
-                               uint32_t n, struct err *err)
+/* Tokens that are computed within max_queue_us at the present pace. */
+static uint64_t tokens_in_time(const struct engine *e)
+{
+    uint64_t token_ns = LOAD(token_ns);
+    if (e->max_queue_us == INT64_MAX || token_ns == 0)
+        return UINT64_MAX;
+    return (uint64_t)e->max_queue_us * NS / token_ns;
+}
+
+static enum status too_many_tokens(struct engine *e, uint64_t backlog, uint64_t tokens,
+                                   struct err *err)
+{
+    e->limit = "queued_tokens";
+    return err_set(err, STATUS_OVERLOADED,
+                   "the queue is full: %llu tokens of prompts are still to be computed, with the "
+                   "%llu of this request more than %u (--max-queued-tokens)",
+                   (unsigned long long)backlog, (unsigned long long)tokens, e->max_queued_tokens);
+}
+
+static enum status too_long(struct engine *e, uint64_t backlog, uint64_t tokens, struct err *err)
+{
+    double token_ms = (double)LOAD(token_ns) / 1e6;
+    e->limit = "queue_time";
+    return err_set(err, STATUS_OVERLOADED,
+                   "the queue is full: the prompts that wait take %.0f ms to compute, with the "
+                   "%.0f ms of this request more than %.0f (--max-queue-ms)",
+                   (double)backlog * token_ms, (double)tokens * token_ms,
+                   (double)e->max_queue_us / 1e3);
+}
+
+enum status engine_press_check(struct engine *e, const struct request_params *take, uint32_t n,
+                               struct err *err)
 {
     uint64_t backlog = LOAD(backlog), tokens = tokens_of(take, n);
     uint32_t queued = LOAD(queued);
     if (backlog == 0)
         return STATUS_OK;
-    if (queued + n > e->max_queued_requests)
+    if (queued + n > e->max_queued_requests) {
+        e->limit = "queued_requests";
         return err_set(err, STATUS_OVERLOADED,
                        "the queue is full: %u requests wait, at most %u may "
                        "(--max-queued-requests)",
                        queued, e->max_queued_requests);
+    }
     if (backlog + tokens > e->max_queued_tokens)
-        return err_set(err, STATUS_OVERLOADED,
-                       "the queue is full: %llu tokens of prompts are still to be computed, with "
-                       "the %llu of this request more than %u (--max-queued-tokens)",
-                       (unsigned long long)backlog, (unsigned long long)tokens,
-                       e->max_queued_tokens);
+        return too_many_tokens(e, backlog, tokens, err);
+    if (backlog + tokens > tokens_in_time(e))
+        return too_long(e, backlog, tokens, err);
     return STATUS_OK;
 }
 
@@ -76,9 +108,15 @@ static int64_t until_gone(int64_t n, uint64_t each_us)
     return n > 0 ? (2 * n - 1) * (int64_t)each_us / 2 : 0;
 }
 
+static int64_t most_tokens(const struct engine *e)
+{
+    uint64_t in_time = tokens_in_time(e);
+    return in_time < e->max_queued_tokens ? (int64_t)in_time : (int64_t)e->max_queued_tokens;
+}
+
 int64_t engine_retry_after_us(const struct engine *e, uint32_t n, uint64_t n_tokens)
 {
-    int64_t backlog = (int64_t)LOAD(backlog), max = e->max_queued_tokens;
+    int64_t backlog = (int64_t)LOAD(backlog), max = most_tokens(e);
     int64_t free = e->lists.of[REQUEST_FREE].n, slots = e->n_slots;
     if (e->draining)
         return larger(backlog * (int64_t)LOAD(token_ns) / NS,

@@ -12,31 +12,12 @@
 
 /* Prompt sizes, smallest first: each tells whether there is time for the next. */
 static const uint32_t sizes[] = {8, 64, 256};
+#define SIZES (sizeof sizes / sizeof sizes[0])
 
-static enum status submit(struct engine *e, uint32_t n_prompt, struct request **out,
-                          struct err *err)
-{
-    struct request_params params = {
-        .prompt = mem_array(n_prompt, sizeof *params.prompt),
-        .n_prompt = n_prompt,
-        .max_tokens = WARM_DECODES,
-        .sampling = sampling_default,
-        .ignore_eos = true,
-    };
-    if (!params.prompt)
-        return err_set(err, STATUS_NO_MEMORY, "no memory to warm up");
-    for (uint32_t i = 0; i < n_prompt; i++)
-        params.prompt[i] = /* spread over the embeddings; each size has a prompt of its own */
-            (int32_t)((i * 7919 + n_prompt) % e->n_vocab);
-    enum status status = engine_submit(e, &params, out, err);
-    request_params_fini(&params);
-    return status;
-}
-
-static enum status run_one(struct engine *e, uint32_t n_prompt, struct err *err)
+static enum status run_one(struct engine *e, struct request_params *take, struct err *err)
 {
     struct request *r;
-    enum status status = submit(e, n_prompt, &r, err);
+    enum status status = engine_submit(e, take, &r, err);
     if (status != STATUS_OK)
         return status;
     while (!r->finished) {
@@ -51,22 +32,49 @@ static enum status run_one(struct engine *e, uint32_t n_prompt, struct err *err)
     return STATUS_OK;
 }
 
-enum status engine_warm(struct engine *e, struct err *err)
+static enum status run_size(struct engine *e, uint32_t n_prompt, struct err *err)
+{
+    struct request_params params = {
+        .prompt = mem_array(n_prompt, sizeof *params.prompt),
+        .n_prompt = n_prompt,
+        .max_tokens = WARM_DECODES,
+        .sampling = sampling_default,
+        .ignore_eos = true,
+    };
+    if (!params.prompt)
+        return err_set(err, STATUS_NO_MEMORY, "no memory to warm up");
+    for (uint32_t i = 0; i < n_prompt; i++)
+        params.prompt[i] = /* spread over the embeddings; each size has a prompt of its own */
+            (int32_t)((i * 7919 + n_prompt) % e->n_vocab);
+    enum status status = run_one(e, &params, err);
+    request_params_fini(&params);
+    return status;
+}
+
+/* As many sizes as there is time for. */
+static enum status run_sizes(struct engine *e, struct err *err)
 {
     int64_t start = clock_now_us();
     enum status status = STATUS_OK;
-    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0] && status == STATUS_OK; i++) {
+    for (size_t i = 0; i < SIZES && status == STATUS_OK; i++) {
         int64_t before = clock_now_us();
         if (sizes[i] + WARM_DECODES > e->n_ctx)
             break;
-        status = run_one(e, sizes[i], err);
-        int64_t now = clock_now_us();
-        int64_t guess = i + 1 < sizeof sizes / sizeof sizes[0] /* at worst linear in the size */
-                            ? (now - before) * sizes[i + 1] / sizes[i]
-                            : 0;
+        status = run_size(e, sizes[i], err);
+        int64_t now = clock_now_us(); /* at worst it is linear in the size */
+        int64_t guess = i + 1 < SIZES ? (now - before) * sizes[i + 1] / sizes[i] : 0;
         if (now + guess > start + WARM_BUDGET_US)
             break;
     }
+    return status;
+}
+
+enum status engine_warm(struct engine *e, struct request_params *prompts, uint32_t n,
+                        struct err *err)
+{
+    enum status status = run_sizes(e, err);
+    for (uint32_t i = 0; i < n && status == STATUS_OK; i++)
+        status = run_one(e, &prompts[i], err);
     engine_stats(e, &e->warm_up);
     struct engine_step_stats steps;
     do { /* the last step is measured just after its request has ended */

@@ -87,7 +87,8 @@ struct engine {
     const struct policy *policy;
     bool cache_on;
     uint32_t max_queued_requests, max_queued_tokens;
-    int32_t *ends; /* (n_ends) tokens that end an answer */
+    int64_t max_queue_us; /* INT64_MAX: no bound */
+    int32_t *ends;        /* (n_ends) tokens that end an answer */
     uint32_t n_ends;
     pthread_t thread;
     bool started;
@@ -106,6 +107,7 @@ struct engine {
     /* The owner's. */
     uint32_t last_id;
     bool draining;
+    const char *limit;                   /* see engine_limit */
     struct engine_stats warm_up;         /* what engine_warm did, left out of engine_stats ... */
     struct engine_step_stats warm_steps; /* ... and of engine_step_stats */
 
@@ -158,8 +160,8 @@ bool engine_preempt(struct engine *e);
 /* engine_press.c */
 /* Owner's thread: refuses (STATUS_OVERLOADED) what the queue has no room for; charges for a request
  * that was taken. */
-enum status engine_press_check(const struct engine *e, const struct request_params *take,
-                               uint32_t n, struct err *err);
+enum status engine_press_check(struct engine *e, const struct request_params *take, uint32_t n,
+                               struct err *err);
 void engine_press_charge(struct engine *e, struct request *r);
 /* Engine thread: what r has still to compute of its prompt, or again, is its charge from here on.
  */

@@ -108,7 +108,7 @@ static void reset(struct request *r)
     r->text_len = r->read_text = 0;
     r->detok = (struct detok){0};
     r->wait = (struct request_wait){0};
-    r->dropped = r->in_step = r->cancel_sent = r->finished = false;
+    r->dropped = r->in_step = r->cancel_sent = r->finished = r->discarded = false;
     r->finish = r->ending = FINISH_NONE;
     atomic_store_explicit(&r->text_visible, 0, memory_order_relaxed);
     atomic_store_explicit(&r->tokens_visible, 0, memory_order_relaxed);

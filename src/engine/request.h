@@ -101,7 +101,8 @@ struct request {
 
     /* The owner's, away from what the engine writes at every step. */
     alignas(64) bool cancel_sent;
-    bool finished; /* the finished event was taken */
+    bool finished;  /* the finished event was taken */
+    bool discarded; /* nobody reads it */
     size_t read_text;
     uint32_t read_tokens;
 };

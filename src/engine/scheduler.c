@@ -109,7 +109,7 @@ static int64_t promised_us(struct build *b)
     b->plan->gap_missed = decodes_us > gap_us;
     if (b->plan->gap_missed)
         return decodes_us + decodes_us / 2;
-    return due_us(b) < gap_us ? due_us(b) : gap_us;
+    return cost_within_us(v->cost, due_us(b) < gap_us ? due_us(b) : gap_us);
 }
 
 static void set_budget(struct build *b)

@@ -189,12 +189,22 @@ static void refuse(struct call *c, const struct err *e, const char *code)
     http_fail(c->x, e, code);
 }
 
+/* limit: the one that is reached, for /metrics. */
+static void refuse_overload(struct call *c, const struct err *e, const char *limit)
+{
+    metrics_refuse(&c->server->metrics, status_http(e->code), limit);
+    http_fail(c->x, e, "rate_limit_exceeded");
+}
+
+/* The header has whole seconds; the clients of OpenAI look at the other one first. */
 static void add_retry_after(struct http_exchange *x, int64_t us)
 {
-    char seconds[24];
-    int64_t s = (us + 999999) / 1000000;
-    snprintf(seconds, sizeof seconds, "%" PRId64, s > 1 ? s : 1);
-    http_add_header(x, "Retry-After", seconds);
+    char text[24];
+    int64_t s = (us + 999999) / 1000000, ms = (us + 999) / 1000;
+    snprintf(text, sizeof text, "%" PRId64, s > 1 ? s : 1);
+    http_add_header(x, "Retry-After", text);
+    snprintf(text, sizeof text, "%" PRId64, ms > 1 ? ms : 1);
+    http_add_header(x, "Retry-After-Ms", text);
 }
 
 /* From the body to the engine */
@@ -315,6 +325,14 @@ static enum status submit_choices(struct call *c)
     return st;
 }
 
+static void overloaded(struct call *c)
+{
+    const struct engine *e = c->server->engine;
+    uint64_t tokens = (uint64_t)c->prompt_tokens * c->ask.n;
+    add_retry_after(c->x, engine_retry_after_us(e, c->n_choices, tokens));
+    refuse_overload(c, &c->err, engine_limit(e));
+}
+
 static void submit(struct call *c)
 {
     for (uint32_t i = 0; i < c->ask.prompts.n; i++)
@@ -322,9 +340,9 @@ static void submit(struct call *c)
     c->max_tokens = c->ask.params.max_tokens;
     if (make_choices(c) || submit_choices(c)) {
         if (c->err.code == STATUS_OVERLOADED)
-            add_retry_after(c->x, engine_retry_after_us(c->server->engine, c->n_choices,
-                                                        (uint64_t)c->prompt_tokens * c->ask.n));
-        refuse(c, &c->err, c->err.code == STATUS_OVERLOADED ? "rate_limit_exceeded" : NULL);
+            overloaded(c);
+        else
+            refuse(c, &c->err, NULL);
         return;
     }
     c->streaming = c->ask.stream;
@@ -358,7 +376,7 @@ static void prepare(struct call *c)
     if (c->preparing)
         return;
     err_set(&c->err, STATUS_OVERLOADED, "too many large requests at once: try again");
-    refuse(c, &c->err, "rate_limit_exceeded");
+    refuse_overload(c, &c->err, "text_worker");
 }
 
 /* When the last one has ended, or time is up, another server may be here. */

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "serve/internal.h"
+#include "serve/warm.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -17,6 +18,23 @@
 
 /* The loader thread */
 
+static enum status warm_up(struct server *s, struct err *err)
+{
+    const char *path = s->options.warm_prompts;
+    struct engine_info info;
+    struct warm w = {0};
+    int64_t start = clock_now_us();
+    engine_info(s->engine, &info);
+    enum status st = path ? warm_read(&w, path, &s->loader, info.n_ctx, err) : STATUS_OK;
+    if (st == STATUS_OK)
+        st = engine_warm(s->engine, w.all, w.n, err);
+    if (st == STATUS_OK && path)
+        log_info("server.warm_prompts", "prompts=%u seconds=%.3f", w.n,
+                 (double)(clock_now_us() - start) / 1e6);
+    warm_fini(&w);
+    return st;
+}
+
 static void *load(void *arg)
 {
     struct server *s = arg;
@@ -25,7 +43,7 @@ static void *load(void *arg)
     if (s->load_status == STATUS_OK)
         s->load_status = engine_open(&s->engine, &s->loader, &o->engine, &s->load_err);
     if (s->load_status == STATUS_OK)
-        s->load_status = engine_warm(s->engine, &s->load_err);
+        s->load_status = warm_up(s, &s->load_err);
     wake_signal(&s->loaded);
     return NULL;
 }

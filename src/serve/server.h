@@ -35,6 +35,7 @@ struct server_options {
     uint32_t drain_seconds;
     uint32_t max_per_client;    /* requests under way of one API key or address; 0: no bound */
     uint32_t request_timeout_s; /* for a whole answer, from the request's first byte; 0: none */
+    const char *warm_prompts;   /* a file, see warm.h; NULL: none */
     const char *record;         /* a new file for the trace of what is asked; NULL: none */
     struct engine_options engine;
     /* Loads the model, on the loader thread. */

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import time
 
 import pytest
@@ -41,6 +42,10 @@ def test_a_full_queue_refuses_and_says_when(narrow):
     assert status == 429 and error["code"] == "rate_limit_exceeded"
     assert "--max-queued-tokens" in error["message"] and "2000" in error["message"]
     assert 1 <= int(headers["retry-after"]) <= 3600
+    ms = int(headers["retry-after-ms"])  # to the millisecond, for OpenAI's clients
+    assert int(headers["retry-after"]) == max(1, -(-ms // 1000))
+    page = raw(narrow, b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n")[2].decode()
+    assert re.search(r'refused_total{[^}]*status="429",reason="queued_tokens"} [1-9]', page)
 
 
 def test_room_again_after_the_wait(narrow):
@@ -65,6 +70,14 @@ def test_waiting_requests_are_bounded(servers, model):
     assert int(headers["retry-after"]) >= 1
     first.close()
     second.close()
+
+
+def test_waiting_is_bounded_in_time(servers, model):
+    server = servers(model, "--max-queue-ms", 20)
+    with occupy(server):
+        status, headers, body = raw(server, post_bytes(TEXT, {"prompt": "a b c", "max_tokens": 1}))
+    assert status == 429 and "--max-queue-ms" in error_of(body)["message"]
+    assert int(headers["retry-after-ms"]) >= 1
 
 
 def test_a_long_prompt_is_taken_when_nobody_waits(narrow):

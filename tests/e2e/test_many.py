@@ -225,7 +225,7 @@ def test_leaving_cancels_all(servers, model):
 
 def test_all_or_nothing(servers, model):
     """256 slots: four times 64 choices hold them all; a fifth gets none, and leaves none taken."""
-    server = servers(model)
+    server = servers(model, "--max-requests", 256)
     body = {"prompt": "a", "n": 64, "max_tokens": 4000, "ignore_eos": True, "stream": True}
     socks = [connect(server) for _ in range(4)]
     for sock in socks:

@@ -2,6 +2,7 @@
 it, and that salts keep tenants apart."""
 
 import concurrent.futures
+import json
 
 import pytest
 
@@ -87,3 +88,41 @@ def test_a_bad_flag_is_named_with_what_there_is(run, tiny, flags, says):
     done = run("serve", "--model", tiny, "--port", 0, *flags)
     assert done.returncode != 0
     assert says in done.stderr
+
+
+def warm_file(path, *lines) -> str:
+    path.write_text("\n".join(x if isinstance(x, str) else json.dumps(x) for x in lines))
+    return str(path)
+
+
+def test_warm_prompts_are_cached_from_the_start(servers, model, tmp_path):
+    system = {"role": "system", "content": SYSTEM}
+    server = servers(model, "--warm-prompts", warm_file(
+        tmp_path / "warm.jsonl", {"messages": [system]}, "",
+        {"prompt": ["one two three " * 20, "four five six " * 20], "cache_salt": "x"}))
+    _, usage = ask(server, "What is a prime number?")
+    assert cached(usage) > usage["prompt_tokens"] - 30
+    for salt, least in ("x", 40), ("y", 0):
+        body = {"prompt": "four five six " * 20, "max_tokens": 1, "cache_salt": salt}
+        _, answer = server.post("/v1/completions", body)
+        assert (cached(answer["usage"]) > 40) == (least > 0)
+    assert server.get("/health")[1]["running"] == 0
+
+
+@pytest.mark.parametrize("line, expected", [
+    ("{", ":2:"), ({"prompt": 7}, "prompt"), ({}, "prompt"), ({"messages": []}, "messages"),
+    ({"prompt": [10 ** 9]}, "prompt"), ({"prompt": [5] * 5000}, "context"), ("[1]", "object"),
+])
+def test_bad_warm_prompts_are_named(run, tiny, tmp_path, line, expected):
+    path = warm_file(tmp_path / "warm.jsonl", {"prompt": [1, 2]}, line)
+    result = run("serve", "--model", tiny, "--port", "0", "--warm-prompts", path)
+    assert result.returncode == 1
+    assert f"{path}:2: " in result.stderr and expected in result.stderr
+
+
+def test_warm_prompts_need_their_file_and_the_cache(run, tiny, tmp_path):
+    result = run("serve", "--model", tiny, "--port", "0", "--warm-prompts", tmp_path / "none")
+    assert result.returncode == 1 and "none: No such file" in result.stderr
+    result = run("serve", "--model", tiny, "--port", "0", "--no-prefix-cache", "--warm-prompts",
+                 warm_file(tmp_path / "w", {"prompt": [1]}))
+    assert result.returncode == 1 and "--no-prefix-cache" in result.stderr

@@ -128,6 +128,31 @@ static void more_work_is_never_predicted_to_cost_less(void **state)
     }
 }
 
+/* A twentieth of the steps takes half as long again: a budget divided by `late` holds for the rest,
+ * and is not wasted once the machine is calm. */
+static void a_promise_is_kept_by_the_late_steps(void **state)
+{
+    struct random r = {7};
+    struct cost c;
+    uint32_t n = 0, late = 0;
+    (void)state;
+    cost_init(&c);
+    watch(&c, &r, &laptop, 300, 0.02);
+    for (int i = 0; i < 4000; i++) {
+        struct cost_step s = random_step(&r);
+        double us = true_us(&laptop, &s) * (0.8 + 0.4 * random_unit(&r));
+        if (i >= 2000 && s.n_prefill > 0 && s.n_decode > 0) {
+            n++;
+            late += us > (double)cost_predict_us(&c, &s) * c.late;
+        }
+        cost_observe(&c, &s, (int64_t)us);
+    }
+    assert_true(n > 400 && late < n / 8);
+    assert_in_range(cost_within_us(&c, 100000), 66000, 95000);
+    watch(&c, &r, &laptop, 5000, 0);
+    assert_in_range(cost_within_us(&c, 100000), 97000, 100000);
+}
+
 static void fits_as_many_tokens_as_the_budget_allows(void **state)
 {
     struct random r = {6};
@@ -171,6 +196,7 @@ int main(void)
         cmocka_unit_test(an_interrupted_step_says_little),
         cmocka_unit_test(long_decoding_leaves_the_rest_known),
         cmocka_unit_test(more_work_is_never_predicted_to_cost_less),
+        cmocka_unit_test(a_promise_is_kept_by_the_late_steps),
         cmocka_unit_test(fits_as_many_tokens_as_the_budget_allows),
         cmocka_unit_test(counts_pairs_of_a_chunk),
     };

@@ -414,7 +414,7 @@ static void warming_up_leaves_no_trace(void **state)
     (void)state;
     struct engine *e = open_default();
     struct engine_stats stats;
-    assert_int_equal(engine_warm(e, NULL), STATUS_OK);
+    assert_int_equal(engine_warm(e, NULL, 0, NULL), STATUS_OK);
     engine_stats(e, &stats);
     assert_int_equal(stats.steps, 0);
     assert_int_equal(stats.finished, 0);

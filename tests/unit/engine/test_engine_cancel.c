@@ -118,6 +118,40 @@ static void a_late_cancel_spares_the_slots_next_user(void **state)
     engine_close(e);
 }
 
+/* Those that nobody reads have given their slots back, without an event. */
+static void wait_for_slots(struct engine *e)
+{
+    while (e->lists.of[REQUEST_FREE].n < e->n_slots) {
+        engine_wait(e);
+        engine_events_clear(e);
+        assert_null(engine_next_event(e));
+    }
+}
+
+static void a_discarded_one_is_never_heard_of(void **state)
+{
+    (void)state;
+    struct engine *e = fake_engine(&world, ENGINE_CONTINUOUS, 40, 4, 4, 64);
+    struct request_params p = fake_params(1, 4, 2);
+    struct request *r = fake_submit(e, &p), *other;
+    fake_finish(e, &r, 1);
+    engine_discard(e, r); /* it has ended */
+    assert_int_equal(e->lists.of[REQUEST_FREE].n, e->n_slots);
+    p = fake_params(2, 4, 1000);
+    r = fake_submit(e, &p);
+    while (atomic_load(&r->tokens_visible) < 1) /* news is on its way */
+        sched_yield();
+    engine_discard(e, r);
+    p = fake_params(3, 4, 2);
+    other = fake_submit(e, &p);
+    fake_finish(e, &other, 1);
+    assert_int_equal(other->finish, FINISH_LENGTH);
+    engine_release(e, other);
+    wait_for_slots(e);
+    expect_idle(e);
+    engine_close(e);
+}
+
 /* --- random moments --------------------------------------------------------------------------- */
 
 #define MANY 10
@@ -155,6 +189,8 @@ static void run_seed(struct engine *e, uint64_t seed)
         spin(&random);
         engine_cancel(e, r[random_below(&random, n)]);
     }
+    if (n > 1 && random_below(&random, 2))
+        engine_discard(e, r[--n]);
     fake_finish(e, r, n);
     for (uint32_t i = 0; i < n; i++) {
         if (r[i]->finish != FINISH_CANCELLED)
@@ -162,6 +198,7 @@ static void run_seed(struct engine *e, uint64_t seed)
         fake_expect_tokens(r[i]);
         engine_release(e, r[i]);
     }
+    wait_for_slots(e);
     expect_idle(e);
 }
 
@@ -186,6 +223,7 @@ int main(void)
         cmocka_unit_test(while_waiting_it_ends_at_once),
         cmocka_unit_test(in_decode_it_keeps_what_there_is),
         cmocka_unit_test(a_late_cancel_spares_the_slots_next_user),
+        cmocka_unit_test(a_discarded_one_is_never_heard_of),
         cmocka_unit_test(at_random_moments),
     };
     return cmocka_run_group_tests_name("engine_cancel", tests, open_world, close_world);

@@ -24,6 +24,7 @@ static void the_queue_is_bounded_in_requests(void **state)
         assert_int_equal(ask(&h, 8, i, &err), STATUS_OK);
     assert_int_equal(ask(&h, 8, 3, &err), STATUS_OVERLOADED);
     assert_non_null(strstr(err.text, "--max-queued-requests"));
+    assert_string_equal(engine_limit(h.engine), "queued_requests");
     assert_int_equal(by_hand_stats(&h).queued, 3);
     by_hand_turn(&h); /* one is admitted */
     assert_int_equal(by_hand_stats(&h).queued, 2);
@@ -44,11 +45,33 @@ static void the_queue_is_bounded_in_tokens(void **state)
     assert_int_equal(ask(&h, 150, 1, &err), STATUS_OK); /* nobody is before it */
     assert_int_equal(ask(&h, 1, 2, &err), STATUS_OVERLOADED);
     assert_non_null(strstr(err.text, "--max-queued-tokens"));
+    assert_string_equal(engine_limit(h.engine), "queued_tokens");
     assert_non_null(strstr(err.text, "150"));
     by_hand_finish(&h);
     assert_int_equal(ask(&h, 60, 3, &err), STATUS_OK);
     assert_int_equal(ask(&h, 41, 4, &err), STATUS_OVERLOADED);
     assert_int_equal(ask(&h, 40, 5, &err), STATUS_OK);
+    by_hand_close(&h);
+}
+
+/* At 1 ms a step and 0.5 ms a token of prompt, as the cost model says before anything has run. */
+static void the_queue_is_bounded_in_time(void **state)
+{
+    (void)state;
+    struct by_hand h;
+    struct err err = {0};
+    by_hand_open(&h, 60, &(struct engine_options){.max_queue_ms = 50, .max_queued_tokens = 1000});
+    assert_int_equal(ask(&h, 8, 1, &err), STATUS_OK);
+    by_hand_finish(&h);
+    assert_int_equal(ask(&h, 150, 2, &err), STATUS_OK); /* nobody is before it */
+    assert_int_equal(ask(&h, 1, 3, &err), STATUS_OVERLOADED);
+    assert_non_null(strstr(err.text, "--max-queue-ms"));
+    assert_string_equal(engine_limit(h.engine), "queue_time");
+    assert_true(engine_retry_after_us(h.engine, 1, 1) > 0);
+    by_hand_finish(&h);
+    assert_int_equal(ask(&h, 40, 4, &err), STATUS_OK);
+    assert_int_equal(ask(&h, 40, 5, &err), STATUS_OK);
+    assert_int_equal(ask(&h, 40, 6, &err), STATUS_OVERLOADED);
     by_hand_close(&h);
 }
 
@@ -278,6 +301,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_queue_is_bounded_in_requests),
+        cmocka_unit_test(the_queue_is_bounded_in_time),
         cmocka_unit_test(the_queue_is_bounded_in_tokens),
         cmocka_unit_test(several_at_once_are_charged_together),
         cmocka_unit_test(a_charge_is_what_is_still_to_be_computed),
