@@ -8,7 +8,7 @@
  * When there will be room follows from how fast work went away over the last seconds of work
  * (WINDOW):
  *
- *     wait = max(tokens over the limit      x time per token taken off the backlog,
+ *     wait = max((steps for the tokens over the limit - 1/2) x time per step that takes some off,
  *                (requests over the limit - 1/2) x time per admission,
  *                (slots that are missing    - 1/2) x time per request that ends)
  *
@@ -108,6 +108,15 @@ static int64_t until_gone(int64_t n, uint64_t each_us)
     return n > 0 ? (2 * n - 1) * (int64_t)each_us / 2 : 0;
 }
 
+/* The backlog falls at the end of a step, by what it computed. */
+static int64_t until_computed(const struct engine *e, int64_t tokens)
+{
+    int64_t each_us = (int64_t)LOAD(step_us), each = (int64_t)LOAD(step_tokens);
+    if (each == 0)
+        return tokens * (int64_t)LOAD(token_ns) / NS;
+    return until_gone((tokens + each - 1) / each, (uint64_t)each_us);
+}
+
 static int64_t most_tokens(const struct engine *e)
 {
     uint64_t in_time = tokens_in_time(e);
@@ -124,7 +133,7 @@ int64_t engine_retry_after_us(const struct engine *e, uint32_t n, uint64_t n_tok
     int64_t over = backlog + (int64_t)n_tokens - max;
     if (over > backlog)
         over = backlog; /* it never fits beside others, but when there are none */
-    int64_t us = over > 0 ? over * (int64_t)LOAD(token_ns) / NS : 0;
+    int64_t us = over > 0 ? until_computed(e, over) : 0;
     int64_t queued = (int64_t)LOAD(queued) + n - e->max_queued_requests;
     us = larger(us, until_gone(queued, LOAD(admit_us)));
     us = larger(us, until_gone((int64_t)n - free, LOAD(end_us)));
@@ -174,6 +183,7 @@ static void forget(struct engine_pace *p)
         p->pressed_us /= 2;
         p->tokens /= 2;
         p->admits /= 2;
+        p->steps /= 2;
     }
     if (p->busy_us > 2 * WINDOW_US && p->ends >= 2 * FEW) {
         p->busy_us /= 2;
@@ -221,12 +231,17 @@ void engine_press_step(struct engine *e, bool pressed, int64_t us)
     if (pressed) {
         p->pressed_us += us;
         p->tokens += p->charged;
+        p->steps += p->charged > 0;
         p->admits += p->admitted;
     }
     p->charged = p->ended = p->admitted = 0;
     forget(p);
     int64_t token_ns = prompt_token_ns(e);
     STORE(token_ns, (unsigned long long)token_ns);
+    if (p->tokens >= FEW_TOKENS && p->steps > 0) {
+        STORE(step_us, (unsigned long long)p->pressed_us / p->steps);
+        STORE(step_tokens, (p->tokens + p->steps - 1) / p->steps);
+    }
     STORE(admit_us, (unsigned long long)admission_us(e, token_ns));
     STORE(end_us,
           (unsigned long long)(p->ends >= FEW ? p->busy_us / (int64_t)p->ends : first_end_us(e)));

@@ -52,7 +52,8 @@ struct engine_counters {
 /* How fast work goes away, over the last seconds: engine_press.c. */
 struct engine_pace {
     int64_t pressed_us;      /* in steps that had prompts to compute or to admit ... */
-    uint64_t tokens, admits; /* ... what went off the backlog, and who out of the queue */
+    uint64_t tokens, admits; /* ... what went off the backlog, and who out of the queue ... */
+    uint64_t steps;          /* ... and how many took tokens off */
     int64_t busy_us;         /* in any step ... */
     uint64_t ends;           /* ... and who ended */
     uint64_t charged;        /* tokens taken off so far, and the others, not yet in the above */
@@ -63,7 +64,8 @@ struct engine_pace {
 struct engine_press {
     atomic_ullong backlog; /* prompt tokens: the owner charges, the engine thread takes off */
     atomic_uint queued;    /* requests: the same */
-    atomic_ullong token_ns, admit_us, end_us; /* relaxed, by the engine thread */
+    atomic_ullong token_ns, admit_us, end_us; /* relaxed, by the engine thread ... */
+    atomic_ullong step_us, step_tokens;       /* ... a step that takes off; 0: not yet known */
 };
 
 /* A step: what was planned, as the backend sees it, and how far it is. */
