@@ -1,5 +1,7 @@
 #include "base/cpu.h"
 
+#include "base/mem.h"
+
 #include <cpuid.h>
 #include <sched.h>
 #include <stdbool.h>
@@ -135,6 +137,34 @@ const char *cpu_model_name(void)
     while (len && name[len - 1] == ' ')
         name[--len] = '\0';
     return name;
+}
+
+/* The first line of a file of the kernel's description of caches, without its end; false: none. */
+static bool read_cache(int index, const char *name, char *line, int size)
+{
+    char path[96];
+    snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/%s", index, name);
+    FILE *f = fopen(path, "r");
+    bool ok = f && fgets(line, size, f);
+    if (f)
+        fclose(f);
+    if (ok)
+        line[strcspn(line, "\n")] = '\0';
+    return ok;
+}
+
+size_t cpu_cache_bytes(int level)
+{
+    char line[32];
+    size_t bytes;
+    for (int i = 0; read_cache(i, "level", line, sizeof line); i++) {
+        if (atoi(line) != level || !read_cache(i, "type", line, sizeof line) ||
+            strcmp(line, "Instruction") == 0)
+            continue;
+        if (read_cache(i, "size", line, sizeof line) && mem_parse_size(line, &bytes))
+            return bytes;
+    }
+    return 0;
 }
 
 static int quota_count(void)

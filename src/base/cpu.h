@@ -8,6 +8,7 @@
 
 #include "base/err.h"
 
+#include <stddef.h>
 #include <stdint.h>
 
 enum cpu_level {
@@ -32,6 +33,10 @@ const char *cpu_levels_text(uint32_t levels, char *out, size_t out_size);
 
 /* The processor's name from CPUID, e.g. "AMD EPYC 9B45"; never NULL. */
 const char *cpu_model_name(void);
+
+/* Bytes of the first processor's data or unified cache of that level (1 ..); 0: none, or unknown.
+ */
+size_t cpu_cache_bytes(int level);
 
 /* Processors this process may use: the affinity mask, bounded by the cgroup's CPU quota. >= 1. */
 int cpu_usable_count(void);

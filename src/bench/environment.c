@@ -94,7 +94,7 @@ static void set_machine(json_t *root, const struct environment *e)
     json_object_set_new(root, "cpu", json_string(cpu_model_name()));
     json_object_set_new(root, "processors", json_integer(cpu_usable_count()));
     json_object_set_new(root, "levels",
-                        e->has_engine_options
+                        e->has_engine_options || e->has_levels
                             ? json_string(cpu_levels_text(e->cpu_levels, levels, sizeof levels))
                             : json_null());
     json_object_set_new(root, "kernel", json_sprintf("%s %s", os.sysname, os.release));

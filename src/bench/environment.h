@@ -17,6 +17,7 @@ struct environment {
     enum activations activations;
     enum kv_type kv_type;
     bool has_engine_options; /* false (a server's): cpu_levels, activations and kv_type are null */
+    bool has_levels;         /* cpu_levels alone is known */
 };
 
 /* New; cpu, levels, threads, kernel, compiler, version, commit, engine, model, model_sha256, ...

@@ -74,6 +74,15 @@ double series_percentile(struct series *s, double p)
     return part < 0.5 ? a + (b - a) * part : b - (b - a) * (1 - part); /* as numpy rounds */
 }
 
+double series_median(const struct series *s)
+{
+    struct series sorted = {0};
+    series_add_all(&sorted, s);
+    double median = series_percentile(&sorted, 50);
+    series_fini(&sorted);
+    return median;
+}
+
 double series_mean(const struct series *s)
 {
     double sum = 0;

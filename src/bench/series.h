@@ -19,8 +19,9 @@ void series_sort(struct series *s);
 /* p in [0, 100], linear between the closest ranks (numpy's default, as `vllm bench serve` has it).
  * Sorts. NAN when empty. */
 double series_percentile(struct series *s, double p);
-double series_mean(const struct series *s); /* NAN when empty */
-double series_sd(const struct series *s);   /* of the population, as numpy's std; NAN when empty */
+double series_median(const struct series *s); /* leaves the order alone; NAN when empty */
+double series_mean(const struct series *s);   /* NAN when empty */
+double series_sd(const struct series *s); /* of the population, as numpy's std; NAN when empty */
 void series_fini(struct series *s);
 
 /* What tables and results show of a series. All NAN when n == 0. */

@@ -6,6 +6,7 @@
 #include "cli/bench_model.h"
 #include "cli/bench_replay.h"
 #include "cli/bench_report.h"
+#include "cli/bench_roofline.h"
 #include "cli/bench_scheduler.h"
 #include "cli/bench_simulate.h"
 #include "cli/bench_streaming.h"
@@ -16,6 +17,7 @@ static const struct command benches[] = {
     {"streaming", bench_streaming_main, "many requests: TTFT in its parts, latency, throughput"},
     {"curves", bench_curves_main, "TTFT and throughput against length, batch size and rate"},
     {"model", bench_model_main, "tokens per second of the model alone"},
+    {"roofline", bench_roofline_main, "what this machine can do at most: reading and arithmetic"},
     {"scheduler", bench_scheduler_main, "the engine without HTTP, online and offline"},
     {"simulate", bench_simulate_main,
      "scheduling policies over the same arrivals, in virtual time"},

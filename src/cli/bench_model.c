@@ -3,7 +3,7 @@
 #include "base/cpu.h"
 #include "base/limits.h"
 #include "bench/environment.h"
-#include "bench/model_speed.h"
+#include "bench/roofline_model.h"
 #include "bench/table.h"
 #include "cli/bench_common.h"
 #include "cli/flags.h"
@@ -19,6 +19,12 @@ struct args {
     struct options options;
     struct bench_common common;
     struct model_speed_options speed;
+    bool no_roofline;
+};
+
+struct figures {
+    struct model_speed speed;
+    struct roofline_model roofline;
 };
 
 // clang-format off
@@ -29,6 +35,8 @@ static const struct flag own_flags[] = {
      FLAG_U32, FLAG_FIELD(args, speed.n_generate), .min = 1, .max = LIMIT_CONTEXT},
     {"--depth", "N", "tokens in the cache before either starts (default 0)",
      FLAG_U32, FLAG_FIELD(args, speed.depth), .min = 0, .max = LIMIT_CONTEXT},
+    {"--no-roofline", NULL, "do not measure what the machine can do at most (half a second)",
+     FLAG_BOOL, FLAG_FIELD(args, no_roofline)},
 };
 // clang-format on
 
@@ -52,22 +60,24 @@ static void put_series(struct buf *out, const char *name, uint32_t n_tokens, con
     series_fini(&sorted);
 }
 
-static enum status print_table(const struct args *a, const struct model_speed *m, struct err *err)
+static enum status print_table(const struct args *a, const struct figures *f, struct err *err)
 {
     struct buf table = {0};
     buf_printf(&table, "%s, %u threads, depth %u, ", cpu_model_name(), a->options.n_threads,
                a->speed.depth);
     table_count(&table, a->common.repeat_runs, "run");
     buf_printf(&table, "\n%-8s %6s %12s %12s %12s\n", "", "tokens", "tokens/s", "min", "max");
-    put_series(&table, "prefill", a->speed.n_prompt, &m->prefill);
-    put_series(&table, "decode", a->speed.n_generate, &m->decode);
+    put_series(&table, "prefill", a->speed.n_prompt, &f->speed.prefill);
+    put_series(&table, "decode", a->speed.n_generate, &f->speed.decode);
+    if (!a->no_roofline)
+        roofline_model_table(&table, &f->roofline, &a->speed, &f->speed);
     enum status st = bench_common_print(&a->common, &table, err);
     buf_fini(&table);
     return st;
 }
 
 static enum status write_result(const struct args *a, const struct loader *loader,
-                                const struct model_speed *m, struct err *err)
+                                const struct figures *f, struct err *err)
 {
     const struct options *o = &a->options;
     const struct environment e = {
@@ -86,7 +96,9 @@ static enum status write_result(const struct args *a, const struct loader *loade
     if (st)
         return st;
     result_init(&result, "model", a->common.note, model_speed_workload(&a->speed), environment);
-    model_speed_result(m, &result);
+    model_speed_result(&f->speed, &result);
+    if (!a->no_roofline)
+        roofline_model_result(&f->roofline, &a->speed, &f->speed, &result);
     st = bench_common_write(&a->common, &result, err);
     result_fini(&result);
     return st;
@@ -94,19 +106,28 @@ static enum status write_result(const struct args *a, const struct loader *loade
 
 static enum status measure(struct args *a, const struct loader *loader, struct err *err)
 {
-    struct model_speed m;
+    struct figures f = {0};
     a->speed.backend = options_backend(&a->options);
     a->speed.warmup_runs = a->common.warmup_runs;
     a->speed.repeat_runs = a->common.repeat_runs;
     a->speed.seed = a->common.seed;
     a->speed.progress = isatty(STDERR_FILENO) ? show_progress : NULL;
-    enum status st = model_speed_run(&m, loader->model, &a->speed, err);
+    enum status st = STATUS_OK;
+    if (!a->no_roofline) {
+        roofline_model_init(&f.roofline, loader->model, &a->speed.backend);
+        st = roofline_model_measure(&f.roofline, err);
+    }
+    if (!st)
+        st = model_speed_run(&f.speed, loader->model, &a->speed, err);
+    if (!st && !a->no_roofline)
+        st = roofline_model_measure(&f.roofline, err);
     bench_common_progress_clear();
     if (!st)
-        st = print_table(a, &m, err);
+        st = print_table(a, &f, err);
     if (!st && a->common.output)
-        st = write_result(a, loader, &m, err);
-    model_speed_fini(&m);
+        st = write_result(a, loader, &f, err);
+    roofline_model_fini(&f.roofline);
+    model_speed_fini(&f.speed);
     return st;
 }
 
@@ -134,8 +155,10 @@ int bench_model_main(int argc, char **argv)
     struct flag_set set = {
         .command = COMMAND,
         .usage = "[flags]",
-        .about = "Measures tokens per second of the model alone: a prompt fed at once, and tokens\n"
-                 "decoded one at a time. The default model is " OPTIONS_DEFAULT_MODEL ".",
+        .about =
+            "Measures tokens per second of the model alone: a prompt fed at once, and tokens\n"
+            "decoded one at a time; and what that is in percent of the machine's peaks, measured\n"
+            "in the same run. The default model is " OPTIONS_DEFAULT_MODEL ".",
         .groups = {FLAG_GROUP(own_flags, &args), bench_common_flags(&args.common),
                    options_model_flags(&args.options)},
     };

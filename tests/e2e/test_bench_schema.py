@@ -17,6 +17,7 @@ FIVE = ["mean", "p50", "p90", "p95", "p99"]
 # One or more commands a kind, which together write each of its fields. Nothing here is about speed.
 COMMANDS = {
     "model": [["model", "-p", 8, "-n", 2, "--repeat-runs", 2]],
+    "roofline": [["roofline", "--run-ms", 1, "--repeat-runs", 2, "--footprint", "1M"]],
     "streaming": [["streaming", "--num-requests", 4, "--max-new-tokens", 40, "--background", 1,
                    "--no-stop-on-eos", "--goodput", "ttft:10000,tpot:10000"],
                   ["streaming", "--num-requests", 2, "--max-new-tokens", 2]],
@@ -35,9 +36,9 @@ COMMANDS = {
 
 
 # What a run of so few tokens has or not as it happens: gaps and a pace when each token came by
-# itself, decode when it took longer than the noise of two passes, a knee when a rate held. An old
-# file of the kind must have it.
-CHANCE = re.compile(r"metric (itl_|tpot_|background_gap_|decode_|knee_)|charts\[\]\.marks")
+# itself, decode when it took longer than the noise of two passes, a knee when a rate held; and bf16
+# where the machine has it. An old file of the kind must have it.
+CHANCE = re.compile(r"metric (itl_|tpot_|background_gap_|decode_|knee_|bf16_)|charts\[\]\.marks")
 
 
 # --- the page
@@ -184,7 +185,7 @@ def test_files_are_as_documented(run, tiny, tmp_path, kind):
     seen: set[str] = set()
     for number, arguments in enumerate(COMMANDS[kind]):
         path = tmp_path / f"{number}.json"
-        model = [] if kind == "simulate" else ["--model", tiny]
+        model = [] if kind in ("simulate", "roofline") else ["--model", tiny]
         answer = run("bench", *arguments, *model, "--output", path, "--note", "a note")
         assert answer.returncode == 0, answer.stderr
         result = json.loads(path.read_text())
@@ -245,4 +246,4 @@ def test_old_files_make_a_report(run, tmp_path: Path, path: Path):
     page = tmp_path / "page.html"
     answer = run("bench", "report", path, "--html", page)
     assert answer.returncode == 0, answer.stderr
-    assert json.loads(path.read_text())["environment"]["model"] in page.read_text()
+    assert (json.loads(path.read_text())["environment"]["model"] or "roofline") in page.read_text()
