@@ -3,12 +3,13 @@
 #define FIRSTLIGHT_CLI_SCORE_H
 
 #include "base/err.h"
-#include "kernels/kernels.h"
+#include "engine/row.h"
 
 /* Starts with score_init; all sums in double. */
 struct score {
     const struct kernels *kernels;
     size_t n_vocab;
+    struct row row;
     float *exp_a; /* (n_vocab) scratch */
     float *exp_b; /* (n_vocab) scratch */
     size_t n;     /* tokens scored */

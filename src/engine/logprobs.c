@@ -1,12 +1,10 @@
 #include "engine/logprobs.h"
 
 #include "base/mem.h"
+#include "engine/select.h"
 
 #include <math.h>
 #include <string.h>
-
-/* exp of less is 0 in float: keeps infinities out of the kernel */
-#define EXP_LEAST (-200)
 
 bool logprobs_init(struct logprobs *l, const struct request_params *p, uint32_t max_tokens,
                    uint32_t n_vocab)
@@ -30,51 +28,35 @@ void logprobs_fini(struct logprobs *l)
 }
 
 /* log(sum of exp(logit)), the sum in blocks so that a large vocabulary loses no digits. */
-static double log_sum_exp(struct sampler *s, const float *logits)
+static double log_sum_exp(struct sampler *s)
 {
-    float max = logits[s->kernels->argmax(logits, s->n_vocab)];
     double sum = 0;
     for (uint32_t at = 0; at < s->n_vocab; at += SAMPLER_BLOCK) {
         uint32_t n = s->n_vocab - at < SAMPLER_BLOCK ? s->n_vocab - at : SAMPLER_BLOCK;
-        float x[SAMPLER_BLOCK];
-        for (uint32_t i = 0; i < n; i++)
-            x[i] = logits[at + i] - max < EXP_LEAST ? EXP_LEAST : logits[at + i] - max;
-        sum += s->kernels->exp_sum(s->weights, x, n, 0);
+        sum += s->kernels->exp_sum(s->weights, s->row.x + at, n, s->row.max, 1);
     }
-    return max + log(sum);
+    return s->row.max + log(sum);
 }
 
-/* Keeps the n likeliest seen so far in order; token ids come ascending. */
-static void insert(struct token_logprob *top, uint32_t n, int32_t token, float logit)
+/* The n likeliest of the row, best first. */
+static void find_top(struct sampler *s, struct token_logprob *top, uint32_t n)
 {
-    uint32_t at = n - 1;
-    while (at > 0 && top[at - 1].logprob < logit) {
-        top[at] = top[at - 1];
-        at--;
-    }
-    top[at] = (struct token_logprob){token, logit};
-}
-
-static void find_top(const float *logits, uint32_t n_vocab, struct token_logprob *top, uint32_t n)
-{
+    uint32_t found = row_gather(&s->row, row_floor(&s->row, n), s->candidates);
+    select_sorted(s->candidates, found, n);
     for (uint32_t i = 0; i < n; i++)
-        insert(top, i + 1, (int32_t)i, logits[i]);
-    float least = n > 0 ? top[n - 1].logprob : INFINITY;
-    for (uint32_t i = n; i < n_vocab; i++) {
-        if (logits[i] <= least)
-            continue;
-        insert(top, n, (int32_t)i, logits[i]);
-        least = top[n - 1].logprob;
-    }
+        top[i] = (struct token_logprob){s->candidates[i].token, s->candidates[i].weight};
 }
 
 void logprobs_row(struct sampler *s, const float *logits, int32_t token, struct token_logprob *row,
                   uint32_t width)
 {
-    double whole = log_sum_exp(s, logits);
+    memset(row, 0, width * sizeof *row);
+    if (!row_scan(&s->row, logits))
+        return;
+    double whole = log_sum_exp(s);
     row[0] = (struct token_logprob){token, logits[token]};
     if (width > 1)
-        find_top(logits, s->n_vocab, row + 1, width - 1);
+        find_top(s, row + 1, width - 1);
     for (uint32_t i = 0; i < width; i++)
         row[i].logprob = (float)(row[i].logprob - whole);
 }

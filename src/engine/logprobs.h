@@ -34,7 +34,8 @@ bool logprobs_init(struct logprobs *l, const struct request_params *p, uint32_t 
                    uint32_t n_vocab);
 void logprobs_fini(struct logprobs *l);
 
-/* Writes one row: `logits` finite, `width` as in the table. The sampler lends its scratch. */
+/* Writes one row, `width` as in the table; zeros when a logit is not finite. The sampler lends its
+ * scratch. */
 void logprobs_row(struct sampler *s, const float *logits, int32_t token, struct token_logprob *row,
                   uint32_t width);
 

@@ -3,6 +3,7 @@
 #include "base/mem.h"
 #include "engine/select.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -10,8 +11,12 @@
 #define GREEDY_BELOW 1e-5f
 /* Processors keep logits within this, so that differences and quotients stay finite. */
 #define LOGIT_MOST 1e30f
-/* exp(-12): rarer tokens are gathered only when the others do not suffice. */
-#define WEIGHT_FLOOR 6e-6f
+/* Without top-k the nucleus is looked for among the tokens whose weights are at least e to the
+ * minus these, one after the other: rarely are there more candidates than twice what it takes. */
+static const float nucleus_depths[] = {2, 4, 6, 8, 10, 12, 15};
+#define NUCLEUS_DEPTHS (sizeof nucleus_depths / sizeof nucleus_depths[0])
+/* Logits this close to min-p's edge are gathered, and their weights decide. */
+#define MIN_P_SLACK 1e-3f
 
 enum status sampler_init(struct sampler *s, const struct kernels *kernels, uint32_t n_vocab,
                          struct err *err)
@@ -22,7 +27,7 @@ enum status sampler_init(struct sampler *s, const struct kernels *kernels, uint3
     s->block_sums = mem_array(n_vocab / SAMPLER_BLOCK + 1, sizeof *s->block_sums);
     s->candidates = mem_array(n_vocab, sizeof *s->candidates);
     if (s->logits && s->weights && s->block_sums && s->candidates)
-        return STATUS_OK;
+        return row_init(&s->row, kernels, n_vocab, err);
     sampler_fini(s);
     return err_set(err, STATUS_NO_MEMORY, "no memory for the sampler (%u tokens)", n_vocab);
 }
@@ -33,6 +38,7 @@ void sampler_fini(struct sampler *s)
     mem_free(s->weights);
     mem_free(s->block_sums);
     mem_free(s->candidates);
+    row_fini(&s->row);
     *s = (struct sampler){0};
 }
 
@@ -56,17 +62,6 @@ double sampler_uniform(uint64_t seed, uint64_t position)
 {
     uint64_t z = mixed(mixed(seed + GOLDEN) + position * GOLDEN + GOLDEN);
     return (double)(z >> 11) * 0x1p-53;
-}
-
-static bool all_finite(const float *x, size_t n)
-{
-    uint32_t bad = 0;
-    for (size_t i = 0; i < n; i++) {
-        uint32_t bits;
-        memcpy(&bits, &x[i], sizeof bits);
-        bad |= (bits & 0x7f800000) == 0x7f800000;
-    }
-    return bad == 0;
 }
 
 static float bounded(float x)
@@ -154,37 +149,45 @@ static const struct {
 };
 #define LOGIT_CHAIN (sizeof logit_chain / sizeof logit_chain[0])
 
-/* The processed row: the backend's own when nothing is on, else our copy. */
-static const float *process_logits(struct sampler *s, const struct sampler_input *in)
+/* Scans the processed row: the backend's own when nothing is on, else our copy. False: the logits
+ * are not finite. */
+static bool process_logits(struct sampler *s, const struct sampler_input *in)
 {
-    const float *row = in->logits;
+    bool copied = false;
+    if (!row_scan(&s->row, in->logits))
+        return false;
     for (size_t i = 0; i < LOGIT_CHAIN; i++) {
         if (!logit_chain[i].wanted(in))
             continue;
-        if (row != s->logits)
-            memcpy(s->logits, row, s->n_vocab * sizeof *row);
-        row = s->logits;
+        if (!copied)
+            memcpy(s->logits, in->logits, s->n_vocab * sizeof *s->logits);
+        copied = true;
         logit_chain[i].apply(s->logits, in);
     }
-    return row;
+    return !copied || row_scan(&s->row, s->logits);
 }
 
 /* --- from logits to weights ----------------------------------------------------------------- */
 
-static void make_weights(struct sampler *s, const float *logits, float temperature)
+/* Of the whole vocabulary. */
+static void weigh_all(struct sampler *s, float scale)
 {
-    float max = logits[s->kernels->argmax(logits, s->n_vocab)];
-    float scale = 1 / temperature;
-    for (uint32_t i = 0; i < s->n_vocab; i++) {
-        float x = (logits[i] - max) * scale;
-        s->logits[i] = x < -200 ? -200 : x; /* exp gives 0 there; keeps -inf out of the kernel */
-    }
     for (uint32_t at = 0, b = 0; at < s->n_vocab; at += SAMPLER_BLOCK, b++) {
         uint32_t n = s->n_vocab - at < SAMPLER_BLOCK ? s->n_vocab - at : SAMPLER_BLOCK;
-        s->block_sums[b] = s->kernels->exp_sum(s->weights + at, s->logits + at, n, 0);
+        s->block_sums[b] =
+            s->kernels->exp_sum(s->weights + at, s->row.x + at, n, s->row.max, scale);
     }
-    s->gathered = false;
-    s->n_candidates = 0;
+}
+
+/* Of the candidates, whose weights still are logits. */
+static void weigh_candidates(struct sampler *s, float scale)
+{
+    uint32_t n = s->n_candidates;
+    for (uint32_t i = 0; i < n; i++)
+        s->weights[i] = s->candidates[i].weight;
+    s->kernels->exp_sum(s->weights, s->weights, n, s->row.max, scale);
+    for (uint32_t i = 0; i < n; i++)
+        s->candidates[i].weight = s->weights[i];
 }
 
 static double mass(const struct sampler *s)
@@ -201,66 +204,71 @@ static double mass(const struct sampler *s)
 
 static void gather(struct sampler *s, float floor)
 {
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < s->n_vocab; i++) {
-        s->candidates[n] = (struct candidate){s->weights[i], (int32_t)i};
-        n += s->weights[i] >= floor; /* no branch: a rejected one is overwritten */
-    }
-    s->n_candidates = n;
+    s->n_candidates = row_gather(&s->row, floor, s->candidates);
     s->gathered = true;
 }
 
-/* --- filters of weights --------------------------------------------------------------------- */
+/* --- filters -------------------------------------------------------------------------------- */
 
-static void top_k(struct sampler *s, const struct sampling *p)
+static void top_k(struct sampler *s, const struct sampling *p, float scale)
 {
-    gather(s, WEIGHT_FLOOR);
-    if (s->n_candidates < p->top_k)
-        gather(s, 0);
+    gather(s, row_floor(&s->row, p->top_k));
     s->n_candidates = select_count(s->candidates, s->n_candidates, p->top_k);
+    weigh_candidates(s, scale);
+}
+
+/* Tokens of the whole vocabulary, all weighed, that hold at least `target` of its mass. */
+static void gather_mass(struct sampler *s, double target, float scale)
+{
+    for (size_t i = 0; i <= NUCLEUS_DEPTHS; i++) {
+        gather(s, i < NUCLEUS_DEPTHS ? s->row.max - nucleus_depths[i] / scale : -FLT_MAX);
+        for (uint32_t k = 0; k < s->n_candidates; k++)
+            s->candidates[k].weight = s->weights[s->candidates[k].token];
+        if (mass(s) >= target)
+            return;
+    }
 }
 
 /* The fewest tokens, most likely first, whose mass reaches top_p of what top-k left (Holtzman et
  * al., arXiv:1904.09751). */
-static void top_p(struct sampler *s, const struct sampling *p)
+static void top_p(struct sampler *s, const struct sampling *p, float scale)
 {
-    double target = p->top_p * mass(s);
-    if (!s->gathered) {
-        gather(s, WEIGHT_FLOOR);
-        if (mass(s) < target)
-            gather(s, 0);
-    }
+    double target;
+    if (!s->gathered)
+        weigh_all(s, scale);
+    target = p->top_p * mass(s);
+    if (!s->gathered)
+        gather_mass(s, target, scale);
     s->n_candidates = select_mass(s->candidates, s->n_candidates, target);
 }
 
 /* Tokens at least min_p times as likely as the likeliest, whose weight is 1 (Nguyen et al.,
  * arXiv:2407.01082). */
-static void min_p(struct sampler *s, const struct sampling *p)
+static void min_p(struct sampler *s, const struct sampling *p, float scale)
 {
-    if (!s->gathered) {
-        gather(s, p->min_p);
-        return;
-    }
     uint32_t n = 0;
+    if (!s->gathered) {
+        gather(s, s->row.max + (logf(p->min_p) - MIN_P_SLACK) / scale);
+        weigh_candidates(s, scale);
+    }
     for (uint32_t i = 0; i < s->n_candidates; i++)
         if (s->candidates[i].weight >= p->min_p)
             s->candidates[n++] = s->candidates[i];
     s->n_candidates = n;
 }
 
-bool sampler_filter(struct sampler *s, const struct sampler_input *in)
+static void filter(struct sampler *s, const struct sampling *p)
 {
-    const struct sampling *p = in->sampling;
-    if (!all_finite(in->logits, s->n_vocab))
-        return false;
-    make_weights(s, process_logits(s, in), p->temperature);
+    float scale = 1 / p->temperature;
+    s->gathered = false;
     if (p->top_k > 0 && p->top_k < s->n_vocab)
-        top_k(s, p);
+        top_k(s, p, scale);
     if (p->top_p < 1)
-        top_p(s, p);
+        top_p(s, p, scale);
     if (p->min_p > 0)
-        min_p(s, p);
-    return true;
+        min_p(s, p, scale);
+    if (!s->gathered)
+        weigh_all(s, scale);
 }
 
 /* --- the draw ------------------------------------------------------------------------------- */
@@ -302,17 +310,71 @@ static int32_t draw_any(const struct sampler *s, double u)
     return last;
 }
 
+/* --- top-p without its candidates ----------------------------------------------------------- */
+
+/* A nucleus may be a large part of the vocabulary, too many to gather and select among. But whether
+ * one token is in it takes a single pass: the mass of the likelier ones. So draw from all, and draw
+ * again when the token is not in the nucleus. What is taken has the nucleus' own distribution, and
+ * a draw succeeds with a probability of at least top_p. */
+#define QUICK_TOP_P 0.3f
+#define QUICK_DRAWS 6
+
+static bool is_quick(const struct sampling *p, uint32_t n_vocab)
+{
+    return (p->top_k == 0 || p->top_k >= n_vocab) && p->top_p < 1 && p->top_p >= QUICK_TOP_P;
+}
+
+/* The mass before a token, in the order of select.h: what is likelier, or the same and lower. */
+static double mass_before(const struct sampler *s, int32_t token)
+{
+    const float *w = s->weights + token;
+    double lower = s->kernels->sum_above(s->weights, (size_t)token, nextafterf(*w, 0));
+    return lower + s->kernels->sum_above(w + 1, s->n_vocab - (size_t)token - 1, *w);
+}
+
+/* The number of a draw: the first is that of the position, and a draw that failed leaves none. */
+static double uniform_of(const struct sampler_input *in, uint64_t attempt)
+{
+    return sampler_uniform(in->sampling->seed ^ mixed(attempt), in->position);
+}
+
+/* -1: none of the draws was in the nucleus. */
+static int32_t draw_quickly(struct sampler *s, const struct sampler_input *in)
+{
+    const struct sampling *p = in->sampling;
+    weigh_all(s, 1 / p->temperature);
+    double target = p->top_p * mass(s);
+    for (uint64_t i = 0; i < QUICK_DRAWS; i++) {
+        int32_t token = draw_any(s, uniform_of(in, i));
+        if (s->weights[token] >= p->min_p && mass_before(s, token) < target)
+            return token;
+    }
+    return -1;
+}
+
 int32_t sampler_sample(struct sampler *s, const struct sampler_input *in)
 {
-    if (sampling_is_greedy(in->sampling)) {
-        if (!all_finite(in->logits, s->n_vocab))
-            return -1;
-        return (int32_t)s->kernels->argmax(process_logits(s, in), s->n_vocab);
-    }
-    if (!sampler_filter(s, in))
+    const struct sampling *p = in->sampling;
+    if (!process_logits(s, in))
         return -1;
-    double u = sampler_uniform(in->sampling->seed, in->position);
+    if (sampling_is_greedy(p))
+        return row_argmax(&s->row);
+    bool quick = is_quick(p, s->n_vocab);
+    s->gathered = false;
+    int32_t token = quick ? draw_quickly(s, in) : -1;
+    if (token >= 0)
+        return token;
+    filter(s, p);
+    double u = uniform_of(in, quick ? QUICK_DRAWS : 0);
     return s->gathered ? draw_candidate(s, u) : draw_any(s, u);
+}
+
+bool sampler_filter(struct sampler *s, const struct sampler_input *in)
+{
+    if (!process_logits(s, in))
+        return false;
+    filter(s, in->sampling);
+    return true;
 }
 
 bool sampling_is_greedy(const struct sampling *p)

@@ -1,12 +1,13 @@
 /* The sampler: one row of logits in, one token out, through a chain of processors.
  *
  *     logit_bias -> repetition -> presence, frequency -> banned -> temperature           on logits
- *       -> weights = exp(logit - max) -> top-k -> top-p -> min-p -> draw                 on weights
+ *       -> top-k -> weights = exp(logit - max) -> top-p -> min-p -> draw                 on weights
  *
- * Greedy (temperature 0) ends after the penalties with argmax. The vocabulary is never sorted: the
- * filters gather the few candidates that matter and select among them in expected linear time.
- * What is drawn is a function of the row, the request's own parameters, its seed and the position:
- * neighbours in a batch never matter.
+ * Greedy (temperature 0) ends after the processors with the largest. The vocabulary is never sorted
+ * and only weighed whole where the sum of all weights is asked for (top-p without top-k, no
+ * filter): one pass finds the maxima of groups (row.h), which say where the candidates of a filter
+ * are. What is drawn is a function of the row, the request's own parameters, its seed and the
+ * position: neighbours in a batch never matter.
  *
  * One sampler serves all requests of the engine thread; its scratch is sized at start.
  */
@@ -16,20 +17,17 @@
 #include "base/err.h"
 #include "engine/counts.h"
 #include "engine/engine.h"
+#include "engine/row.h"
 #include "kernels/kernels.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
-struct candidate {
-    float weight;
-    int32_t token;
-};
-
 struct sampler {
     const struct kernels *kernels;
     uint32_t n_vocab;
-    float *logits;                /* (n_vocab) the row after the processors */
+    struct row row;               /* scanned: the logits after the processors */
+    float *logits;                /* (n_vocab) these, where a processor changed some */
     float *weights;               /* (n_vocab) */
     double *block_sums;           /* of SAMPLER_BLOCK weights each */
     struct candidate *candidates; /* (n_vocab), the first n_candidates */

@@ -85,3 +85,8 @@ uint32_t select_mass(struct candidate *c, uint32_t n, double mass)
     uint32_t chosen = select_until(c, n, mass, true);
     return chosen > 0 ? chosen : 1;
 }
+
+void select_sorted(struct candidate *c, uint32_t n, uint32_t count)
+{
+    sort_small(c, select_count(c, n, count));
+}

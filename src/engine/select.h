@@ -7,7 +7,7 @@
 #ifndef FIRSTLIGHT_ENGINE_SELECT_H
 #define FIRSTLIGHT_ENGINE_SELECT_H
 
-#include "engine/sampler.h"
+#include "engine/row.h"
 
 #include <stdint.h>
 
@@ -16,5 +16,8 @@ uint32_t select_count(struct candidate *c, uint32_t n, uint32_t count);
 /* The fewest largest whose weights add up to at least `mass` (at least one; all when they never
  * do). n >= 1 */
 uint32_t select_mass(struct candidate *c, uint32_t n, double mass);
+
+/* select_count for a few, which come out in order. */
+void select_sorted(struct candidate *c, uint32_t n, uint32_t count);
 
 #endif

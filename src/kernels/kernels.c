@@ -13,6 +13,9 @@ static void fill_x86(struct kernels *k, uint32_t levels)
     matmul_q8_avx2_fill(k);
     vector_avx2_fill(k);
     attn_avx2_fill(k);
+    sample_avx2_fill(k);
+    if (levels & CPU_AVX512)
+        sample_avx512_fill(k);
     if ((levels & CPU_AVX512) && (levels & CPU_AVX512_VNNI))
         matmul_q8_avx512vnni_fill(k);
 }
@@ -24,5 +27,6 @@ void kernels_fill(struct kernels *k, uint32_t levels)
     matmul_ref_fill(k);
     vector_ref_fill(k);
     attn_ref_fill(k);
+    sample_ref_fill(k);
     fill_x86(k, levels);
 }

@@ -12,6 +12,7 @@
 
 #include "weights/tensor.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -79,6 +80,15 @@ struct attn_args {
     float *const *acc; /* n_q pointers to (head_dim) */
 };
 
+/* A row of logits in groups, whose maxima say where its large values are. A group is a lane of a
+ * span, so that the maxima of a span are a vector's:
+ *
+ *     value   0  1 .. 15 | 16 17 .. 31 | .. | 496 497 .. 511 || 512 513 ..
+ *     group   0  1 .. 15 |  0  1 .. 15 | .. |   0   1 ..  15 ||  16  17 ..        */
+#define GROUP_SPAN  512u
+#define GROUP_LANES 16u
+#define GROUPS(n)   (((n) + GROUP_SPAN - 1) / GROUP_SPAN * GROUP_LANES)
+
 struct kernels {
     uint32_t levels; /* the CPU levels that chose these */
 
@@ -105,10 +115,14 @@ struct kernels {
     void (*kv_store[KV_TYPES])(void *out, const float *x, size_t n);
     void (*attn[KV_TYPES])(const struct attn_args *a);
 
-    /* Index of the largest value, the lowest index among equals; NaN never wins. n >= 1 */
-    size_t (*argmax)(const float *x, size_t n);
-    /* out[i] = exp(x[i] - max) for x <= max; returns the sum, added in a fixed order */
-    float (*exp_sum)(float *out, const float *x, size_t n, float max);
+    /* out (GROUPS(n)): the largest of each group of values, see GROUP_SPAN; a place without a value
+     * counts as -FLT_MAX. False: some value is not finite, and out means nothing. */
+    bool (*group_max)(float *out, const float *x, size_t n);
+    /* out[i] = exp((x[i] - max) * scale) for x <= max, scale > 0; returns the sum, added in a fixed
+     * order. out may be x. */
+    float (*exp_sum)(float *out, const float *x, size_t n, float max, float scale);
+    /* The sum of the values above `floor`, added in a fixed order; x >= 0. */
+    float (*sum_above)(const float *x, size_t n, float floor);
 };
 
 /* Fills *k for the given levels (of cpu.h), which the machine must have; 0 gives the references. */

@@ -20,6 +20,7 @@ void dequantize_ref_fill(struct kernels *k);
 void matmul_ref_fill(struct kernels *k);
 void vector_ref_fill(struct kernels *k);
 void attn_ref_fill(struct kernels *k);
+void sample_ref_fill(struct kernels *k);
 
 /* x86 with AVX2, FMA and F16C. */
 void dequantize_avx2_fill(struct kernels *k);
@@ -27,8 +28,10 @@ void matmul_f32_avx2_fill(struct kernels *k);
 void matmul_q8_avx2_fill(struct kernels *k);
 void vector_avx2_fill(struct kernels *k);
 void attn_avx2_fill(struct kernels *k);
+void sample_avx2_fill(struct kernels *k);
 
-/* x86 with AVX-512 (F, BW, DQ, VL) and its VNNI. */
+/* x86 with AVX-512 (F, BW, DQ, VL), and with its VNNI. */
+void sample_avx512_fill(struct kernels *k);
 void matmul_q8_avx512vnni_fill(struct kernels *k);
 
 #endif

@@ -51,27 +51,6 @@ static void kv_store_f16_ref(void *out, const float *x, size_t n)
         half[i] = half_from_float(x[i]);
 }
 
-/* A NaN gives way to whatever comes after it. */
-static size_t argmax_ref(const float *x, size_t n)
-{
-    size_t best = 0;
-    for (size_t i = 1; i < n; i++) {
-        if (x[i] > x[best] || (isnan(x[best]) && !isnan(x[i])))
-            best = i;
-    }
-    return best;
-}
-
-static float exp_sum_ref(float *out, const float *x, size_t n, float max)
-{
-    double sum = 0.0;
-    for (size_t i = 0; i < n; i++) {
-        out[i] = expf(x[i] - max);
-        sum += (double)out[i];
-    }
-    return (float)sum;
-}
-
 void vector_ref_fill(struct kernels *k)
 {
     k->rmsnorm = rmsnorm_ref;
@@ -80,6 +59,4 @@ void vector_ref_fill(struct kernels *k)
     k->add = add_ref;
     k->kv_store[KV_F32] = kv_store_f32_ref;
     k->kv_store[KV_F16] = kv_store_f16_ref;
-    k->argmax = argmax_ref;
-    k->exp_sum = exp_sum_ref;
 }

@@ -134,16 +134,22 @@ static void bench_kv_store_f16(void *p)
     b->k->kv_store[KV_F16](b->c, b->a, BENCH_N);
 }
 
-static void bench_argmax(void *p)
+static void bench_group_max(void *p)
 {
     struct bench_vector *b = p;
-    *(volatile size_t *)b->q = b->k->argmax(b->a, BENCH_N);
+    *(volatile bool *)b->q = b->k->group_max(b->c, b->a, BENCH_N);
 }
 
 static void bench_exp_sum(void *p)
 {
     struct bench_vector *b = p;
-    *(volatile float *)&b->q[0].scale = b->k->exp_sum(b->c, b->a, BENCH_N, 1.0f);
+    *(volatile float *)&b->q[0].scale = b->k->exp_sum(b->c, b->a, BENCH_N, 1.0f, 1.25f);
+}
+
+static void bench_sum_above(void *p)
+{
+    struct bench_vector *b = p;
+    *(volatile float *)&b->q[0].scale = b->k->sum_above(b->a, BENCH_N, 0.5f);
 }
 
 static void bench_vectors(const struct check_level *level)
@@ -158,8 +164,9 @@ static void bench_vectors(const struct check_level *level)
         {"swiglu", bench_swiglu},
         {"add", bench_add},
         {"kv_store f16", bench_kv_store_f16},
-        {"argmax", bench_argmax},
+        {"group_max", bench_group_max},
         {"exp_sum", bench_exp_sum},
+        {"sum_above", bench_sum_above},
     };
     static struct bench_vector b;
     b.k = &level->k;

@@ -6,6 +6,7 @@
 #include "kernels/check.h"
 #include "kernels/check_attn.h"
 #include "kernels/check_matmul.h"
+#include "kernels/check_sample.h"
 #include "kernels/check_vector.h"
 
 /* A table is a struct of function pointers after `levels`; only int8 products of float weights are
@@ -43,8 +44,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_add),
         cmocka_unit_test(test_kv_store),
         cmocka_unit_test(test_attn),
-        cmocka_unit_test(test_argmax),
+        cmocka_unit_test(test_group_max),
         cmocka_unit_test(test_exp_sum),
+        cmocka_unit_test(test_sum_above),
     };
     if (argc > 1 && strcmp(argv[1], "--bench") == 0) {
         bench_run(argc > 2 ? argv[2] : NULL);

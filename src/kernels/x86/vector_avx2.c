@@ -186,69 +186,6 @@ static void kv_store_f16_avx2(void *out, const float *x, size_t n)
         half[i] = half_from_float(x[i]);
 }
 
-/* The lowest index of the largest of eight lanes' candidates, then of the n - i values from i on.
- */
-static size_t argmax_finish(__m256 lanes, __m256i indices, const float *x, size_t i, size_t n)
-{
-    float max[8], best = -INFINITY;
-    uint32_t at[8];
-    size_t best_at = 0;
-    _mm256_storeu_ps(max, lanes);
-    _mm256_storeu_si256((__m256i *)at, indices);
-    for (size_t j = 0; j < 8; j++) {
-        if (max[j] > best || (max[j] == best && at[j] < best_at)) {
-            best = max[j];
-            best_at = at[j];
-        }
-    }
-    for (; i < n; i++) {
-        if (x[i] > best) {
-            best = x[i];
-            best_at = i;
-        }
-    }
-    for (i = 0; best == -INFINITY && i < n; i++) /* nothing above it: the first that is no NaN */
-        if (!isnan(x[i]))
-            return i;
-    return best_at;
-}
-
-/* Each lane keeps its first largest value. */
-static size_t argmax_avx2(const float *x, size_t n)
-{
-    __m256 max = _mm256_set1_ps(-INFINITY);
-    __m256i at = _mm256_setzero_si256(), index = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-    size_t i = 0;
-    for (; i + 8 <= n; i += 8) {
-        __m256 v = _mm256_loadu_ps(x + i), larger = _mm256_cmp_ps(v, max, _CMP_GT_OQ);
-        max = _mm256_blendv_ps(max, v, larger);
-        at = _mm256_blendv_epi8(at, index, _mm256_castps_si256(larger));
-        index = _mm256_add_epi32(index, _mm256_set1_epi32(8));
-    }
-    return argmax_finish(max, at, x, i, n);
-}
-
-/* Two accumulators take eights in turn, the tail joins their sum. A vocabulary's 50,000 terms stay
- * within 3,000 additions per lane. */
-static float exp_sum_avx2(float *out, const float *x, size_t n, float max)
-{
-    __m256 acc[2] = {_mm256_setzero_ps(), _mm256_setzero_ps()}, shift = _mm256_set1_ps(max);
-    size_t i = 0;
-    for (; i + 8 <= n; i += 8) {
-        __m256 e = exp8(_mm256_sub_ps(_mm256_loadu_ps(x + i), shift));
-        _mm256_storeu_ps(out + i, e);
-        acc[i / 8 % 2] = _mm256_add_ps(acc[i / 8 % 2], e);
-    }
-    float sum = sum8(_mm256_add_ps(acc[0], acc[1]));
-    if (i < n) {
-        float tail[8] = {0};
-        store_tail(tail, exp8(_mm256_sub_ps(load_tail(x + i, n - i), shift)), n - i);
-        memcpy(out + i, tail, (n - i) * sizeof *out);
-        sum += sum8(_mm256_loadu_ps(tail));
-    }
-    return sum;
-}
-
 void vector_avx2_fill(struct kernels *k)
 {
     k->quantize_q8 = quantize_q8_avx2;
@@ -257,6 +194,4 @@ void vector_avx2_fill(struct kernels *k)
     k->swiglu = swiglu_avx2;
     k->add = add_avx2;
     k->kv_store[KV_F16] = kv_store_f16_avx2;
-    k->argmax = argmax_avx2;
-    k->exp_sum = exp_sum_avx2;
 }

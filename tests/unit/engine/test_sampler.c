@@ -1,4 +1,5 @@
 /* The sampler against a naive double-precision reference that sorts the whole vocabulary. */
+#include "base/cpu.h"
 #include "base/mem.h"
 #include "engine/sampler.h"
 #include "engine/select.h"
@@ -19,12 +20,17 @@ struct fixture {
     float logits[MOST_VOCAB];
 };
 
-static void fixture_init(struct fixture *f, uint32_t n_vocab)
+static void fixture_init_at(struct fixture *f, uint32_t n_vocab, uint32_t levels)
 {
-    kernels_fill(&f->kernels, 0);
+    kernels_fill(&f->kernels, levels & cpu_detect());
     f->n_vocab = n_vocab;
     assert_int_equal(sampler_init(&f->sampler, &f->kernels, n_vocab, NULL), STATUS_OK);
     assert_true(counts_init(&f->counts, n_vocab, n_vocab));
+}
+
+static void fixture_init(struct fixture *f, uint32_t n_vocab)
+{
+    fixture_init_at(f, n_vocab, 0);
 }
 
 static void fixture_fini(struct fixture *f)
@@ -206,8 +212,9 @@ static void random_chains_equal_the_reference(void **state)
     struct random random = {11};
     int compared = 0;
     for (int round = 0; round < 300; round++) {
+        static const uint32_t levels[] = {0, CPU_AVX2, CPU_ALL};
         struct fixture f;
-        fixture_init(&f, 1 + random_below(&random, MOST_VOCAB));
+        fixture_init_at(&f, 1 + random_below(&random, MOST_VOCAB), levels[round % 3]);
         for (uint32_t i = 0; i < f.n_vocab / 4; i++)
             counts_add(&f.counts, (int32_t)random_below(&random, f.n_vocab), i % 2);
         random_logits(&f, &random, 1 + 20 * random_unit(&random));
@@ -264,6 +271,55 @@ static void draws_follow_the_distribution(void **state)
     p.min_p = 0.4f;
     expect_distribution(&f, p);
     fixture_fini(&f);
+}
+
+/* Top-p alone draws without gathering: from wide nuclei, narrow ones, and so narrow that all quick
+ * draws may fail. */
+static void draws_of_top_p_follow_the_distribution(void **state)
+{
+    static const float top_p[] = {0.95f, 0.6f, 0.31f, 0.1f};
+    (void)state;
+    struct random random = {6};
+    struct fixture f;
+    fixture_init(&f, 1100);
+    random_logits(&f, &random, 3);
+    for (uint32_t i = 0; i < 1100; i += 3)
+        f.logits[i] = 2; /* the edge of each nucleus lies among equals */
+    struct sampling p = sampling_default;
+    for (int i = 0; i < 4; i++) {
+        p.top_p = top_p[i];
+        expect_distribution(&f, p);
+    }
+    p.top_p = 0.8f;
+    p.min_p = 0.3f;
+    expect_distribution(&f, p);
+    fixture_fini(&f);
+}
+
+/* Whatever is drawn is among what the filters leave, at every level. */
+static void draws_stay_within_the_filters(void **state)
+{
+    static const uint32_t levels[] = {0, CPU_AVX2, CPU_ALL};
+    (void)state;
+    struct random random = {8};
+    for (int round = 0; round < 600; round++) {
+        struct fixture f;
+        fixture_init_at(&f, 1 + random_below(&random, MOST_VOCAB), levels[round % 3]);
+        random_logits(&f, &random, 1 + 20 * random_unit(&random));
+        struct sampling p = random_sampling(&random);
+        p.top_k = round % 2 ? 0 : p.top_k;
+        p.seed = random_next(&random);
+        const struct sampler_input in = {.logits = f.logits, .sampling = &p, .counts = &f.counts};
+        int32_t token = sampler_sample(&f.sampler, &in);
+        if (p.top_k != 1) {
+            assert_true(sampler_filter(&f.sampler, &in));
+            bool left = !f.sampler.gathered;
+            for (uint32_t i = 0; f.sampler.gathered && i < f.sampler.n_candidates; i++)
+                left = left || f.sampler.candidates[i].token == token;
+            assert_true(left);
+        }
+        fixture_fini(&f);
+    }
 }
 
 static void a_seed_is_reproducible(void **state)
@@ -340,7 +396,8 @@ static void narrow_filters_leave_one_token(void **state)
     for (int round = 0; round < 100; round++) {
         random_logits(&f, &random, 5);
         struct sampling p = sampling_default;
-        int32_t best = (int32_t)f.kernels.argmax(f.logits, f.n_vocab);
+        assert_true(row_scan(&f.sampler.row, f.logits));
+        int32_t best = row_argmax(&f.sampler.row);
         p.seed = (uint64_t)round;
         p.top_p = 1e-6f;
         assert_int_equal(sample(&f, &p, 0), best);
@@ -540,6 +597,8 @@ int main(void)
         cmocka_unit_test(each_processor_equals_the_reference),
         cmocka_unit_test(random_chains_equal_the_reference),
         cmocka_unit_test(draws_follow_the_distribution),
+        cmocka_unit_test(draws_of_top_p_follow_the_distribution),
+        cmocka_unit_test(draws_stay_within_the_filters),
         cmocka_unit_test(a_seed_is_reproducible),
         cmocka_unit_test(uniform_is_uniform),
         cmocka_unit_test(greedy_takes_the_largest),
