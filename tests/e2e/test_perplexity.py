@@ -7,6 +7,7 @@ import pytest
 from conftest import GOLDEN
 
 REFERENCE = json.loads((GOLDEN / "perplexity.json").read_text())
+ALL_LEVELS = "avx2,avx_vnni,avx512,avx512_vnni,avx512_bf16"
 FLOAT_TOLERANCE = 0.001  # relative, to transformers in fp32
 FAST_TOLERANCE = 0.01    # relative, to our float path
 
@@ -30,6 +31,7 @@ def test_float_path_equals_the_reference(float_path):
                                                      rel=FLOAT_TOLERANCE)
 
 
-def test_fast_path_is_near_the_float_path(run, model, float_path):
-    fast = perplexity(run, model)
+@pytest.mark.parametrize("mask", ["avx2", ALL_LEVELS], ids=["avx2", "all levels"])
+def test_fast_path_is_near_the_float_path(run, model, float_path, mask):
+    fast = perplexity(run, model, "--cpu-mask", mask)
     assert fast["perplexity"] == pytest.approx(float_path["perplexity"], rel=FAST_TOLERANCE)

@@ -31,8 +31,9 @@ static bool group_max_avx2(float *out, const float *x, size_t n)
         span_max(out, x + i, odd);
     if (i < n) {
         float last[GROUP_SPAN];
-        for (size_t j = 0; j < GROUP_SPAN; j++)
-            last[j] = i + j < n ? x[i + j] : -FLT_MAX;
+        memcpy(last, x + i, (n - i) * sizeof *x);
+        for (size_t j = n - i; j < GROUP_SPAN; j++)
+            last[j] = -FLT_MAX;
         span_max(out, last, odd);
     }
     __m256 sum = _mm256_add_ps(_mm256_add_ps(odd[0], odd[1]), _mm256_add_ps(odd[2], odd[3]));

@@ -243,13 +243,22 @@ static void bits_depend_on_the_row_alone(void **state)
     uint32_t machine = cpu_detect();
 #ifdef __SANITIZE_THREAD__ /* looks at the threads, which all levels share, and is slow */
     const uint32_t masks[] = {CPU_ALL};
+#elif defined FIRSTLIGHT_DEBUG /* slow too, and test_kernels has each level */
+    const uint32_t masks[] = {0, CPU_AVX2, CPU_ALL};
 #else
-    const uint32_t masks[] = {0, CPU_AVX2, CPU_AVX2 | CPU_AVX512, CPU_ALL};
+    const uint32_t masks[] = {
+        0,
+        CPU_AVX2,
+        CPU_AVX2 | CPU_AVX_VNNI,
+        CPU_AVX2 | CPU_AVX512,
+        CPU_AVX2 | CPU_AVX512 | CPU_AVX512_VNNI,
+        CPU_ALL,
+    };
 #endif
     uint32_t previous = UINT32_MAX;
     for (size_t i = 0; i < sizeof masks / sizeof masks[0]; i++) {
         uint32_t levels = machine & masks[i];
-        if (levels == previous)
+        if (levels == previous || (masks[i] != CPU_ALL && levels != masks[i]))
             continue;
         previous = levels;
         check_everything(levels, ACTIVATIONS_INT8, KV_F16);
