@@ -14,6 +14,8 @@ static void fill_x86(struct kernels *k, uint32_t levels)
     vector_avx2_fill(k);
     attn_avx2_fill(k);
     sample_avx2_fill(k);
+    if (levels & CPU_AVX_VNNI)
+        matmul_q8_avxvnni_fill(k);
     if (levels & CPU_AVX512)
         sample_avx512_fill(k);
     if ((levels & CPU_AVX512) && (levels & CPU_AVX512_VNNI))

@@ -43,23 +43,39 @@ enum kv_type { KV_F32, KV_F16, KV_TYPES };
 enum rope_style { ROPE_NEIGHBOURS, ROPE_HALVES };
 
 /* out[t * out_stride + r] = sum over k of w[r][k] * x[t][k],  r < n_rows, t < n_tokens.
+ * w: the matrix's packed panels (panel.h) from row 0 of these on, 64-byte aligned.
+ * x: n_tokens rows of n_groups blocks, x_stride blocks apart. out_stride in floats.
+ * What lies behind the last panel may be prefetched, not read. */
+struct matmul_q8_args {
+    float *out;
+    size_t out_stride;
+    const void *w;
+    size_t panel_bytes;
+    size_t n_rows;
+    const struct q8_block *x;
+    size_t x_stride;
+    size_t n_tokens;
+    size_t n_groups;
+};
+typedef void matmul_q8_fn(const struct matmul_q8_args *a);
+
+/* The same with weights as they lie in the file and float activations: the exact path.
  * w: n_rows rows of k values of the weight's type, w_row_bytes apart; any alignment.
- * x: n_tokens rows, x_row_bytes apart: struct q8_block[k / 32] or float[k].
- * k: a multiple of the type's block (and of 32 for q8 activations).
- * scratch: k floats for the callee, 64-byte aligned. out_stride in floats. */
-struct matmul_args {
+ * x: n_tokens rows of k floats, x_stride floats apart. k: a multiple of the type's block.
+ * scratch: k floats for the callee, 64-byte aligned. */
+struct matmul_f32_args {
     float *out;
     size_t out_stride;
     const void *w;
     size_t w_row_bytes;
     size_t n_rows;
-    const void *x;
-    size_t x_row_bytes;
+    const float *x;
+    size_t x_stride;
     size_t n_tokens;
     size_t k;
     float *scratch;
 };
-typedef void matmul_fn(const struct matmul_args *a);
+typedef void matmul_f32_fn(const struct matmul_f32_args *a);
 
 /* One span of cached positions folded into the running softmax of n_q query vectors that share a KV
  * head (Milakov & Gimelshein, arXiv:1805.02867; FlashAttention's inner loop).
@@ -93,9 +109,9 @@ struct kernels {
     uint32_t levels; /* the CPU levels that chose these */
 
     /* int8 activations; NULL for F32, F16 and BF16 weights, which take float activations */
-    matmul_fn *matmul_q8[TENSOR_TYPES];
+    matmul_q8_fn *matmul_q8[TENSOR_TYPES];
     /* float activations on the dequantised weights: the exact path, every type */
-    matmul_fn *matmul_f32[TENSOR_TYPES];
+    matmul_f32_fn *matmul_f32[TENSOR_TYPES];
     /* n values of a row to float; n a multiple of the type's block */
     void (*dequantize[TENSOR_TYPES])(float *out, const void *row, size_t n);
     /* n floats (a multiple of 32) to int8 blocks; round to nearest even, scale = max|x| / 127. A

@@ -1,11 +1,10 @@
 /* References: int8 quantisation of activations, matrix products with int8 and float activations.
  *
- * The product with int8 activations is integer within a group of 32, then one multiply-add per
- * group in the order of K, and one more for the type's minimum:
+ * The product with int8 activations is integer within a group of 32, then float in the order of K:
  *
- *     acc += (scale-weighted sum of w.q * x.q) * (w.d * x.scale)
- *     acc += w.m * x.sum
+ *     acc += (w.d * (scale-weighted sum of w.q * x.q) + w.m * x.total) * x.scale
  */
+#include "kernels/panel.h"
 #include "kernels/quant_group.h"
 #include "kernels/variants.h"
 
@@ -40,36 +39,77 @@ static void quantize_q8_ref(struct q8_block *out, const float *x, size_t n)
         quantize_q8_block(out + i, x + Q8_VALUES * i);
 }
 
-static int32_t group_dot(const struct quant_group *w, const struct q8_block *x)
+/* Value i of a lane, unsigned: panel.h draws the lines. */
+static int panel_quant(const struct panel_format *f, const uint8_t *group, size_t r, int i)
 {
+    const uint8_t *lane = group + 4 * r + i % 4;
+    if (f->bits == 8)
+        return lane[PANEL_LINE * (i / 4)];
+    int q = lane[PANEL_LINE * (i % 16 / 4)] >> 4 * (i / 16) & 15;
+    if (f->bits == 5)
+        q |= (lane[PANEL_LINE * 4] >> i / 4 & 1) << 4;
+    if (f->bits == 6)
+        q |= (lane[PANEL_LINE * (4 + i / 16)] >> 2 * (i % 16 / 4) & 3) << 4;
+    return q;
+}
+
+static float panel_half(const uint8_t *at, size_t r)
+{
+    uint16_t h;
+    memcpy(&h, at + 2 * r, sizeof h);
+    return half_to_float(h);
+}
+
+static struct quant_scales panel_scales_of(const struct panel_format *f, const uint8_t *chunk,
+                                           size_t in, size_t r)
+{
+    struct quant_scales s = {.scale = {1, 1}};
+    s.d = panel_half(chunk + (f->groups == 2 ? PANEL_D_AT(in) : 0), r);
+    if (f->scales == PANEL_DM)
+        s.m = panel_half(chunk + PANEL_M_AT(in), r);
+    if (f->scales == PANEL_K) {
+        s.d *= (float)chunk[PANEL_SCALE_AT(in) + r];
+        s.m = -panel_half(chunk + PANEL_DMIN_AT, r) * (float)chunk[PANEL_MIN_AT(in) + r];
+    }
+    if (f->scales == PANEL_HALVES)
+        for (int h = 0; h < 2; h++)
+            s.scale[h] = (int8_t)chunk[PANEL_HALF_AT(in, h) + r];
+    return s;
+}
+
+/* d * the integer sum + m * the sum of the activations, all over the activations' scale. */
+static float group_dot(const struct panel_format *f, const uint8_t *panel, size_t r, size_t g,
+                       const struct q8_block *x)
+{
+    const uint8_t *chunk = panel + g / f->groups * panel_chunk_bytes(f);
+    struct quant_scales s = panel_scales_of(f, chunk, g % f->groups, r);
     int32_t half[2] = {0, 0};
-    for (int i = 0; i < GROUP_VALUES; i++)
-        half[i / 16] += w->q[i] * x->q[i];
-    return w->s.scale[0] * half[0] + w->s.scale[1] * half[1];
+    for (int i = 0; i < PANEL_VALUES; i++) {
+        int q = panel_quant(f, chunk + f->header + g % f->groups * f->group, r, i) - f->zero;
+        half[i / 16] += q * x->q[i];
+    }
+    return s.d * (float)(s.scale[0] * half[0] + s.scale[1] * half[1]) + s.m * (float)x->total;
 }
 
 /* Row by row of the weights; the group is unpacked again for each token, which is slow and plain.*/
+static void matmul_q8_ref(const struct matmul_q8_args *a, const struct panel_format *f)
+{
+    for (size_t r = 0; r < a->n_rows; r++) {
+        const uint8_t *panel = (const uint8_t *)a->w + r / PANEL_ROWS * a->panel_bytes;
+        for (size_t t = 0; t < a->n_tokens; t++) {
+            const struct q8_block *x = a->x + t * a->x_stride;
+            float acc = 0.0f;
+            for (size_t g = 0; g < a->n_groups; g++)
+                acc += group_dot(f, panel, r % PANEL_ROWS, g, x + g) * x[g].scale;
+            a->out[t * a->out_stride + r] = acc;
+        }
+    }
+}
+
 #define X(type, name, groups)                                                                      \
-    static float dot_##name##_q8(const void *row, const struct q8_block *x, size_t n_groups)       \
+    static void matmul_q8_##name##_ref(const struct matmul_q8_args *a)                             \
     {                                                                                              \
-        float acc = 0.0f;                                                                          \
-        struct quant_group w;                                                                      \
-        for (size_t i = 0; i < n_groups; i++) {                                                    \
-            group_##name(&w, row, i);                                                              \
-            acc += (float)group_dot(&w, x + i) * (w.s.d * x[i].scale);                             \
-            acc += w.s.m * (x[i].scale * (float)x[i].total);                                       \
-        }                                                                                          \
-        return acc;                                                                                \
-    }                                                                                              \
-    static void matmul_q8_##name##_ref(const struct matmul_args *a)                                \
-    {                                                                                              \
-        for (size_t r = 0; r < a->n_rows; r++) {                                                   \
-            const char *row = (const char *)a->w + r * a->w_row_bytes;                             \
-            for (size_t t = 0; t < a->n_tokens; t++) {                                             \
-                const void *x = (const char *)a->x + t * a->x_row_bytes;                           \
-                a->out[t * a->out_stride + r] = dot_##name##_q8(row, x, a->k / GROUP_VALUES);      \
-            }                                                                                      \
-        }                                                                                          \
+        matmul_q8_ref(a, &panel_##name);                                                           \
     }
 QUANT_TYPE_MAP(X)
 #undef X
@@ -83,20 +123,19 @@ static float dot_f32(const float *w, const float *x, size_t k)
     return (float)acc;
 }
 
-static void matmul_f32_ref(const struct matmul_args *a,
+static void matmul_f32_ref(const struct matmul_f32_args *a,
                            void (*dequantize)(float *out, const void *row, size_t n))
 {
     for (size_t r = 0; r < a->n_rows; r++) {
         dequantize(a->scratch, (const char *)a->w + r * a->w_row_bytes, a->k);
         for (size_t t = 0; t < a->n_tokens; t++) {
-            const void *x = (const char *)a->x + t * a->x_row_bytes;
-            a->out[t * a->out_stride + r] = dot_f32(a->scratch, x, a->k);
+            a->out[t * a->out_stride + r] = dot_f32(a->scratch, a->x + t * a->x_stride, a->k);
         }
     }
 }
 
 #define X(type, name, groups)                                                                      \
-    static void matmul_f32_##name##_ref(const struct matmul_args *a)                               \
+    static void matmul_f32_##name##_ref(const struct matmul_f32_args *a)                           \
     {                                                                                              \
         matmul_f32_ref(a, dequantize_##name##_ref);                                                \
     }

@@ -30,6 +30,9 @@ void vector_avx2_fill(struct kernels *k);
 void attn_avx2_fill(struct kernels *k);
 void sample_avx2_fill(struct kernels *k);
 
+/* x86 with AVX2 and AVX-VNNI. */
+void matmul_q8_avxvnni_fill(struct kernels *k);
+
 /* x86 with AVX-512 (F, BW, DQ, VL), and with its VNNI. */
 void sample_avx512_fill(struct kernels *k);
 void matmul_q8_avx512vnni_fill(struct kernels *k);

@@ -4,6 +4,7 @@
 #define FIRSTLIGHT_TESTS_KERNELS_BENCH_H
 
 #include "base/clock.h"
+#include "kernels/panel.h"
 #include "kernels/weights.h"
 
 #define BENCH_NS 60000000 /* spent on each entry */
@@ -31,38 +32,68 @@ static double bench_time(bench_fn *fn, void *context)
 }
 
 struct bench_matmul {
-    matmul_fn *fn;
-    struct matmul_args a;
+    matmul_q8_fn *q8; /* or */
+    matmul_f32_fn *f32;
+    struct matmul_q8_args a;
+    struct matmul_f32_args f;
 };
 
 static void bench_matmul_call(void *context)
 {
     struct bench_matmul *b = context;
-    b->fn(&b->a);
+    if (b->q8)
+        b->q8(&b->a);
+    else
+        b->f32(&b->f);
 }
 
-/* Operations count a multiplication and an addition each; bytes are the weights'. */
-static void bench_matmul(const struct check_level *level, const char *op, matmul_fn *fn,
-                         const struct type_shape *shape, size_t k, size_t rows, size_t tokens)
+/* A matrix to multiply with, in the form that the entry takes. */
+static void *bench_weights(struct bench_matmul *b, const struct type_shape *shape)
+{
+    size_t row_bytes = tensor_row_bytes(shape->type, b->f.k), rows = b->f.n_rows;
+    uint8_t *w = mem_aligned(rows * row_bytes);
+    assert_non_null(w);
+    fill_weights(shape, w, rows * b->f.k, WEIGHTS_RANDOM);
+    b->f.w = w;
+    b->f.w_row_bytes = row_bytes;
+    if (!b->q8)
+        return w;
+    b->a.panel_bytes = panel_bytes(shape->type, b->f.k);
+    uint8_t *panels = mem_aligned(rows / PANEL_ROWS * b->a.panel_bytes);
+    assert_non_null(panels);
+    for (size_t r = 0; r < rows; r += PANEL_ROWS)
+        panel_pack(shape->type, panels + r / PANEL_ROWS * b->a.panel_bytes, w + r * row_bytes,
+                   row_bytes, PANEL_ROWS, b->f.k);
+    b->a.w = panels;
+    mem_free(w);
+    return panels;
+}
+
+/* Operations count a multiplication and an addition each; bytes are the weights' in the file. */
+static void bench_matmul(const struct check_level *level, bool q8, const struct type_shape *shape,
+                         size_t k, size_t rows, size_t tokens)
 {
     if (k % tensor_type_block_values(shape->type) != 0)
         return;
-    size_t row_bytes = tensor_row_bytes(shape->type, k);
-    size_t x_bytes = op[7] == 'q' ? k / 32 * sizeof(struct q8_block) : k * sizeof(float);
-    uint8_t *w = mem_aligned(rows * row_bytes);
-    void *x = mem_aligned(tokens * x_bytes);
+    void *x = mem_aligned(tokens * k * sizeof(float));
     float *out = mem_aligned((tokens * rows + k) * sizeof *out);
-    assert_true(w && x && out);
-    fill_weights(shape, w, rows * k, WEIGHTS_RANDOM);
-    if (op[7] == 'q')
+    assert_true(x && out);
+    if (q8)
         fill_q8(x, tokens * k / 32, X_RANDOM);
     else
         random_floats(x, tokens * k, 1.0f);
-    struct bench_matmul b = {fn, {out + k, rows, w, row_bytes, rows, x, x_bytes, tokens, k, out}};
+    struct bench_matmul b = {
+        .q8 = q8 ? level->k.matmul_q8[shape->type] : NULL,
+        .f32 = level->k.matmul_f32[shape->type],
+        .a = {out + k, rows, NULL, 0, rows, x, k / 32, tokens, k / 32},
+        .f = {out + k, rows, NULL, 0, rows, x, k, tokens, k, out},
+    };
+    void *w = bench_weights(&b, shape);
     double ns = bench_time(bench_matmul_call, &b);
     printf("%-40s %-10s %-4s %5zu x %-5zu %4zu tokens %9.1f us %8.1f GOP/s %7.2f GB/s\n",
-           level->name, op, tensor_type_name(shape->type), rows, k, tokens, ns / 1e3,
-           2.0 * (double)(rows * k * tokens) / ns, (double)(rows * row_bytes) / ns);
+           level->name, q8 ? "matmul_q8" : "matmul_f32", tensor_type_name(shape->type), rows, k,
+           tokens, ns / 1e3, 2.0 * (double)(rows * k * tokens) / ns,
+           (double)(rows * tensor_row_bytes(shape->type, k)) / ns);
     mem_free(w);
     mem_free(x);
     mem_free(out);
@@ -82,10 +113,9 @@ static void bench_matmuls(const struct check_level *level)
         if (shape[1] > 8192 && n > 1)
             continue;
         if (t->group && bench_wanted("matmul_q8", name))
-            bench_matmul(level, "matmul_q8", level->k.matmul_q8[t->type], t, shape[0], shape[1], n);
+            bench_matmul(level, true, t, shape[0], shape[1], n);
         if (bench_wanted("matmul_f32", name))
-            bench_matmul(level, "matmul_f32", level->k.matmul_f32[t->type], t, shape[0], shape[1],
-                         n);
+            bench_matmul(level, false, t, shape[0], shape[1], n);
     }
 }
 

@@ -2,20 +2,25 @@
 #ifndef FIRSTLIGHT_TESTS_KERNELS_CHECK_MATMUL_H
 #define FIRSTLIGHT_TESTS_KERNELS_CHECK_MATMUL_H
 
+#include "kernels/avxvnni_evex.h"
+#include "kernels/panel.h"
 #include "kernels/weights.h"
 
-/* The largest product of each case: an odd number of rows past two stripes of 16, two tiles of
- * tokens and one more. Every smaller shape is a window of it. */
+/* The largest product of each case: an odd number of rows past two panels of 16, tiles of five and
+ * four tokens. Every smaller shape is a window of it. */
 #define ROWS   35
-#define TOKENS 9
+#define TOKENS 13
 #define GAP    3 /* floats between output rows, which must survive */
 
+/* One of the two functions is set. */
 struct product {
     const struct type_shape *shape;
-    matmul_fn *fn;
+    matmul_q8_fn *q8;
+    matmul_f32_fn *f32;
     size_t k;
     size_t w_row_bytes;
-    size_t x_row_bytes;
+    size_t x_stride; /* q8 blocks or floats from a token to the next */
+    size_t x_size;   /* bytes of one */
     struct guarded w, x, scratch;
     double want[TOKENS][ROWS];
     double bound[TOKENS][ROWS];
@@ -29,15 +34,51 @@ static void product_free(struct product *p)
 }
 
 /* Weights one byte off any alignment, activations at the 4 bytes that their type has. */
-static void product_make(struct product *p, enum weight_fill fill, size_t x_row_bytes)
+static void product_make(struct product *p, enum weight_fill fill)
 {
     p->w_row_bytes = tensor_row_bytes(p->shape->type, p->k);
-    p->x_row_bytes = x_row_bytes;
+    p->x_size = p->q8 ? sizeof(struct q8_block) : sizeof(float);
+    p->x_stride = (p->q8 ? p->k / Q8_VALUES : p->k) + 1;
     p->w = guarded_make(ROWS * p->w_row_bytes, 1, false);
-    p->x = guarded_make(TOKENS * x_row_bytes, 4, false);
+    p->x = guarded_make((TOKENS * p->x_stride - 1) * p->x_size, 4, false);
     p->scratch = guarded_make(p->k * sizeof(float), 0, true);
     for (size_t r = 0; r < ROWS; r++)
         fill_weights(p->shape, (uint8_t *)p->w.data + r * p->w_row_bytes, p->k, fill);
+}
+
+static void product_run_f32(const struct product *p, struct matmul_f32_args *a)
+{
+    a->w_row_bytes = p->w_row_bytes;
+    a->k = p->k;
+    a->scratch = p->scratch.data;
+    p->f32(a);
+}
+
+/* The window's rows are packed by themselves. Every other time memory ends with the panels, for
+ * the sanitizers; else guard bytes follow. */
+static void product_run_q8(const struct product *p, const struct matmul_f32_args *f)
+{
+    enum tensor_type type = p->shape->type;
+    size_t bytes = panel_bytes(type, p->k);
+    size_t n_panels = (f->n_rows + PANEL_ROWS - 1) / PANEL_ROWS;
+    struct guarded panels = guarded_make(n_panels * bytes, 0, f->n_tokens % 2);
+    memset(panels.data, 0, panels.size);
+    for (size_t r = 0; r < f->n_rows; r += PANEL_ROWS)
+        panel_pack(type, (uint8_t *)panels.data + r / PANEL_ROWS * bytes,
+                   (const uint8_t *)f->w + r * p->w_row_bytes, p->w_row_bytes,
+                   MIN_OF(f->n_rows - r, PANEL_ROWS), p->k);
+    p->q8(&(struct matmul_q8_args){
+        .out = f->out,
+        .out_stride = f->out_stride,
+        .w = panels.data,
+        .panel_bytes = bytes,
+        .n_rows = f->n_rows,
+        .x = (const void *)f->x,
+        .x_stride = f->x_stride,
+        .n_tokens = f->n_tokens,
+        .n_groups = p->k / PANEL_VALUES,
+    });
+    guarded_free(&panels);
 }
 
 /* A window of rows and tokens into out (tokens, rows + GAP), whose gaps are checked. */
@@ -47,19 +88,19 @@ static void product_run(const struct product *p, float *out, size_t row, size_t 
     size_t stride = n_rows + GAP;
     struct guarded g = guarded_make(((n_tokens - 1) * stride + n_rows) * sizeof *out, 4, true);
     float *got = g.data;
-    struct matmul_args a = {
+    struct matmul_f32_args a = {
         .out = got,
         .out_stride = stride,
         .w = (const char *)p->w.data + row * p->w_row_bytes,
-        .w_row_bytes = p->w_row_bytes,
         .n_rows = n_rows,
-        .x = (const char *)p->x.data + token * p->x_row_bytes,
-        .x_row_bytes = p->x_row_bytes,
+        .x = (const void *)((const char *)p->x.data + token * p->x_stride * p->x_size),
+        .x_stride = p->x_stride,
         .n_tokens = n_tokens,
-        .k = p->k,
-        .scratch = p->scratch.data,
     };
-    p->fn(&a);
+    if (p->q8)
+        product_run_q8(p, &a);
+    else
+        product_run_f32(p, &a);
     for (size_t t = 0; t < n_tokens; t++) {
         memcpy(out + t * n_rows, got + t * stride, n_rows * sizeof *out);
         for (size_t b = 0; t + 1 < n_tokens && b < GAP * sizeof *out; b++)
@@ -89,12 +130,12 @@ static void product_check(const struct product *p, struct worst *worst)
 }
 
 /* The exact integer sums, in double. An implementation may take q unsigned and give back the zero
- * point through x.sum; `size` bounds the magnitude of what it then adds up. Per group three
+ * point through x.total; `size` bounds the magnitude of what it then adds up. Per group three
  * roundings (integer to float, product of scales, multiply-add), one for the sum's own, and every
  * addition that follows, two a group: (2 n_groups + 4) EPS size. */
 static void want_q8(struct product *p, size_t t, size_t r)
 {
-    const struct q8_block *x = (void *)((char *)p->x.data + t * p->x_row_bytes);
+    const struct q8_block *x = (struct q8_block *)p->x.data + t * p->x_stride;
     const char *row = (const char *)p->w.data + r * p->w_row_bytes;
     size_t n_groups = p->k / GROUP_VALUES;
     double sum = 0.0, size = 0.0;
@@ -120,9 +161,9 @@ static void check_q8_case(const struct check_level *level, const struct type_sha
                           enum weight_fill wf, enum x_fill xf, struct worst *worst)
 {
     static struct product p;
-    p = (struct product){.shape = shape, .fn = level->k.matmul_q8[shape->type], .k = k};
-    product_make(&p, wf, k / Q8_VALUES * sizeof(struct q8_block));
-    fill_q8(p.x.data, TOKENS * k / Q8_VALUES, xf);
+    p = (struct product){.shape = shape, .q8 = level->k.matmul_q8[shape->type], .k = k};
+    product_make(&p, wf);
+    fill_q8(p.x.data, TOKENS * p.x_stride - 1, xf);
     for (size_t t = 0; t < TOKENS; t++)
         for (size_t r = 0; r < ROWS; r++)
             want_q8(&p, t, r);
@@ -130,7 +171,7 @@ static void check_q8_case(const struct check_level *level, const struct type_sha
     product_free(&p);
 }
 
-/* One block, a few, and past the 24 groups that AVX2 unpacks at a time. */
+/* One block, a few, odd and even; panels have chunks of two. */
 static const size_t k_blocks_of_32[] = {1, 2, 3, 7, 18, 25, 49};
 static const size_t k_blocks_of_256[] = {1, 2, 3, 4, 7};
 
@@ -142,33 +183,48 @@ static size_t case_k(const struct type_shape *shape, size_t i)
     return i < COUNT(k_blocks_of_32) ? 32 * k_blocks_of_32[i] : 0;
 }
 
+static void check_q8_level(const struct check_level *level)
+{
+    for (size_t s = 0; s < COUNT(type_shapes); s++) {
+        const struct type_shape *shape = &type_shapes[s];
+        struct worst worst = {0};
+        assert_true(!shape->group == !level->k.matmul_q8[shape->type]);
+        assert_true(!shape->group == !panel_format_of(shape->type));
+        if (!shape->group)
+            continue;
+        for (size_t i = 0, k; (k = case_k(shape, i)) != 0; i++)
+            check_q8_case(level, shape, k, WEIGHTS_RANDOM, X_RANDOM, &worst);
+        for (int wf = 0; wf < WEIGHT_FILLS; wf++)
+            for (int xf = 0; xf < X_FILLS; xf++)
+                check_q8_case(level, shape, 256, (enum weight_fill)wf, (enum x_fill)xf, &worst);
+        check_report(level->name, "matmul_q8", tensor_type_name(shape->type), worst);
+    }
+}
+
 static void test_matmul_q8(void **state)
 {
     (void)state;
     struct check_level level;
     FOR_EACH_LEVEL(level)
-    {
-        for (size_t s = 0; s < COUNT(type_shapes); s++) {
-            const struct type_shape *shape = &type_shapes[s];
-            struct worst worst = {0};
-            assert_true(!shape->group == !level.k.matmul_q8[shape->type]);
-            if (!shape->group)
-                continue;
-            for (size_t i = 0, k; (k = case_k(shape, i)) != 0; i++)
-                check_q8_case(&level, shape, k, WEIGHTS_RANDOM, X_RANDOM, &worst);
-            for (int wf = 0; wf < WEIGHT_FILLS; wf++)
-                for (int xf = 0; xf < X_FILLS; xf++)
-                    check_q8_case(&level, shape, 256, (enum weight_fill)wf, (enum x_fill)xf,
-                                  &worst);
-            check_report(level.name, "matmul_q8", tensor_type_name(shape->type), worst);
-        }
-    }
+    check_q8_level(&level);
+}
+
+static void test_matmul_q8_avxvnni_by_evex(void **state)
+{
+    (void)state;
+    uint32_t want = CPU_AVX2 | CPU_AVX512 | CPU_AVX512_VNNI;
+    struct check_level level = {.name = "avx_vnni in EVEX coding"};
+    if ((cpu_detect() & want) != want)
+        skip();
+    kernels_fill(&level.k, CPU_AVX2);
+    avxvnni_evex_fill(&level.k);
+    check_q8_level(&level);
 }
 
 /* Dequantised values rounded once or twice, then no chain of more than k / 8 + 8 additions. */
 static void want_f32(struct product *p, const float *row, size_t t, size_t r)
 {
-    const float *x = (void *)((char *)p->x.data + t * p->x_row_bytes);
+    const float *x = (float *)p->x.data + t * p->x_stride;
     double sum = 0.0, size = 0.0;
     for (size_t i = 0; i < p->k; i++) {
         sum += (double)row[i] * (double)x[i];
@@ -184,9 +240,9 @@ static void check_f32_case(const struct check_level *level, const struct type_sh
     static struct product p;
     float *row = mem_array(k, sizeof *row);
     assert_non_null(row);
-    p = (struct product){.shape = shape, .fn = level->k.matmul_f32[shape->type], .k = k};
-    product_make(&p, wf, k * sizeof(float));
-    random_floats(p.x.data, TOKENS * k, scale);
+    p = (struct product){.shape = shape, .f32 = level->k.matmul_f32[shape->type], .k = k};
+    product_make(&p, wf);
+    random_floats(p.x.data, TOKENS * p.x_stride - 1, scale);
     for (size_t r = 0; r < ROWS; r++) {
         level->k.dequantize[shape->type](row, (char *)p.w.data + r * p.w_row_bytes, k);
         for (size_t t = 0; t < TOKENS; t++)

@@ -167,6 +167,7 @@ static void cpu_close(struct backend *b)
     pool_destroy(c->pool);
     if (c->kv)
         munmap(c->kv, c->kv_bytes);
+    pack_free(c);
     mem_free(c->memory);
     mem_free(c);
 }
@@ -188,11 +189,14 @@ static enum status cpu_open(struct backend **out, const struct model *model,
     enum status st = allocate(c, err);
     if (!st)
         st = pool_create(&c->pool, options->n_threads, err);
+    if (!st) {
+        bind_weights(c);
+        st = pack_weights(c, err);
+    }
     if (st) {
         cpu_close(&c->base);
         return st;
     }
-    bind_weights(c);
     rope_fill(c);
     *out = &c->base;
     return STATUS_OK;
@@ -250,7 +254,8 @@ static void memory(const struct backend *b, struct backend_memory *out)
 {
     const struct cpu *c = (const struct cpu *)b;
     const struct model *m = b->model;
-    *out = (struct backend_memory){.kv = c->kv_bytes, .activations = c->rows_bytes};
+    *out = (struct backend_memory){
+        .repacked = c->packed_bytes, .kv = c->kv_bytes, .activations = c->rows_bytes};
     out->weights = m->token_embd->size + m->output_norm->size;
     if (m->output != m->token_embd)
         out->weights += m->output->size;

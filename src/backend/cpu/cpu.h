@@ -5,6 +5,7 @@
  *     forward.c    the phases of a layer and of the output head
  *     attention.c  the attention phase and its division of work
  *     linear.c     products with weights
+ *     pack.c       the packed weights: memory, packing at open
  *     rope.c       the table of angles
  *
  * The engine thread owns all of it. Inside pool_run the workers share it under one rule: a phase
@@ -119,7 +120,9 @@ struct cpu {
     size_t kv_bytes;
     size_t kv_span_bytes; /* (KV_BLOCK, head_dim) */
     uint32_t n_blocks;
-    void *memory;      /* all of the above but pool and kv: one allocation */
+    char *packed; /* all matrices that take int8 activations, in the order of their use */
+    size_t packed_bytes;
+    void *memory;      /* all of the above but pool, kv, packed: one allocation */
     size_t rows_bytes; /* its size */
 };
 
@@ -137,6 +140,11 @@ static inline bool cpu_is_last(const struct cpu *c, uint32_t layer)
 {
     return layer + 1 == c->base.model->config.n_layers;
 }
+
+/* pack.c: maps memory for the packed weights and fills it with the pool's help; pack_free gives it
+ * back, also after a failed or no pack_weights. */
+enum status pack_weights(struct cpu *c, struct err *err);
+void pack_free(struct cpu *c);
 
 /* rope.c: fills c->rope with the pool's help. */
 void rope_fill(struct cpu *c);

@@ -5,7 +5,6 @@
 #include <math.h>
 #include <string.h>
 
-#define ROW_GRAIN 16 /* weight rows that kernels take together; a cache line of floats */
 #define FFN_GRAIN 32 /* so that a slice is whole blocks of int8 activations */
 
 typedef void phase_fn(struct cpu *c, uint32_t layer, int worker);
@@ -64,18 +63,21 @@ static void phase_attn_in(struct cpu *c, uint32_t layer, int worker)
     }
 }
 
-/* Queries, keys and values as one product of qkv_width weight rows. */
+/* Queries, keys and values as one product: their panels in a row are divided. */
 static void phase_qkv(struct cpu *c, uint32_t layer, int worker)
 {
-    size_t begin, end, at = 0;
-    slice(c, c->qkv_width, ROW_GRAIN, worker, &begin, &end);
+    const struct linear *qkv = c->layers[layer].qkv;
+    size_t panels = 0, begin, end, at = 0;
+    float *out = c->rows.qkv;
+    for (int i = 0; i < 3; i++)
+        panels += linear_panels(&qkv[i]);
+    slice(c, panels, 1, worker, &begin, &end);
     for (int i = 0; i < 3; i++) {
-        const struct linear *l = &c->layers[layer].qkv[i];
-        size_t from = begin > at ? begin - at : 0;
-        size_t to = end > at ? end - at : 0;
-        linear_slice(l, &c->rows.norm, from, to < l->n_rows ? to : l->n_rows, c->step.n_rows,
-                     c->rows.qkv + at, c->qkv_width, c->scratch[worker].dequantized);
-        at += l->n_rows;
+        size_t from = begin > at ? begin - at : 0, to = end > at ? end - at : 0;
+        linear_slice(&qkv[i], &c->rows.norm, from, to, c->step.n_rows, out, c->qkv_width,
+                     c->scratch[worker].dequantized);
+        at += linear_panels(&qkv[i]);
+        out += qkv[i].n_rows;
     }
 }
 
@@ -151,7 +153,7 @@ static void add_to_delta(struct cpu *c, const struct linear *l, const struct lin
                          uint32_t layer, int worker)
 {
     size_t begin, end;
-    slice(c, l->n_rows, ROW_GRAIN, worker, &begin, &end);
+    slice(c, linear_panels(l), 1, worker, &begin, &end);
     linear_slice(l, in, begin, end, live_rows(c, layer), c->step.delta, l->n_rows,
                  c->scratch[worker].dequantized);
 }
@@ -185,7 +187,7 @@ static void ffn_part(struct cpu *c, const struct cpu_layer *l, struct linear_par
         float *gate = s->gate + t * part.n_rows;
         size_t at = (part.first + t) * ff->width + part.row;
         c->k.swiglu(gate, gate, s->up + t * part.n_rows, part.n_rows);
-        if (l->down.takes_q8)
+        if (l->down.q8)
             c->k.quantize_q8(ff->q8 + at / Q8_VALUES, gate, part.n_rows);
         else
             memcpy(ff->f32 + at, gate, part.n_rows * sizeof *gate);
@@ -237,7 +239,7 @@ void forward_head(struct cpu *c, int worker)
         norm_row(c, y, m->output_norm, c->head_in, i, worker);
     }
     pool_barrier(c->pool);
-    slice(c, c->head.n_rows, ROW_GRAIN, worker, &begin, &end);
+    slice(c, linear_panels(&c->head), 1, worker, &begin, &end);
     linear_slice(&c->head, &c->rows.norm, begin, end, c->step.n_out, c->rows.logits, c->head.n_rows,
                  c->scratch[worker].dequantized);
 }

@@ -37,14 +37,14 @@ ALWAYS_INLINE void dot_tokens(float *out[TILE_TOKENS], const float *w,
 }
 
 /* One row, in floats, against all tokens; its results go to column r. */
-static void matmul_row_f32_avx2(const struct matmul_args *a, const float *w, size_t r)
+static void matmul_row_f32_avx2(const struct matmul_f32_args *a, const float *w, size_t r)
 {
     for (size_t t = 0; t < a->n_tokens; t += TILE_TOKENS) {
         size_t n = a->n_tokens - t < TILE_TOKENS ? a->n_tokens - t : TILE_TOKENS;
         const float *x[TILE_TOKENS];
         float *out[TILE_TOKENS];
         for (size_t i = 0; i < n; i++) {
-            x[i] = (const float *)(const void *)((const char *)a->x + (t + i) * a->x_row_bytes);
+            x[i] = a->x + (t + i) * a->x_stride;
             out[i] = a->out + (t + i) * a->out_stride + r;
         }
         if (n == 4)
@@ -58,7 +58,7 @@ static void matmul_row_f32_avx2(const struct matmul_args *a, const float *w, siz
     }
 }
 
-static void matmul_f32(const struct matmul_args *a, dequantize_fn *dequantize)
+static void matmul_f32(const struct matmul_f32_args *a, dequantize_fn *dequantize)
 {
     for (size_t r = 0; r < a->n_rows; r++) {
         dequantize(a->scratch, (const char *)a->w + r * a->w_row_bytes, a->k);
@@ -67,7 +67,7 @@ static void matmul_f32(const struct matmul_args *a, dequantize_fn *dequantize)
 }
 
 #define X(type, name, groups)                                                                      \
-    static void matmul_f32_##name##_avx2(const struct matmul_args *a)                              \
+    static void matmul_f32_##name##_avx2(const struct matmul_f32_args *a)                          \
     {                                                                                              \
         matmul_f32(a, dequantize_##name##_avx2);                                                   \
     }

@@ -1,131 +1,204 @@
-/* Quantised weights times int8 activations with AVX-512 VNNI: a stripe of 16 rows is one vector per
- * step, against tiles of up to eight tokens.
+/* Packed weights times int8 activations with AVX-512 VNNI: a line of a panel is one vector. A tile
+ * is two panels by six tokens: 12 integer sums, 12 float ones, 2 vectors of weights, a broadcast.
  *
  * vpdpbusd adds four products of unsigned and signed bytes to an int32 lane without saturation
- * (255 * 127 * 32 fits), so a group is eight of them whatever the type. The order of a pair's float
- * operations is that of AVX2. Its first operand is unsigned and the weights go there: the values of
- * Q8_0 plus 128, balanced by its minimum; those of Q6_K as magnitudes, their signs moved to x.
+ * (255 * 127 * 32 fits), so a group is eight of them whatever the type. Multiplications of all
+ * kinds share two ports; unpacking, conversions and the start of a sum at -zero * total run beside
+ * them. A pair's float operations, in the order of K:
+ *
+ *     no minimum   acc = fma(sum, d * x.scale, acc)
+ *     minimum      acc = fma(fma(m, x.total, sum * d), x.scale, acc)
+ *     Q6_K         the first for each half of the group, with d * scale[half]
  */
 #include "kernels/variants.h"
-#include "kernels/x86/stripe_matmul_avx2.h"
+#include "kernels/x86/panel_tiles_x86.h"
 
-#define TILE_TOKENS 8
+#include <immintrin.h>
+#include <string.h>
 
-ALWAYS_INLINE __m512i broadcast_four(const int8_t *q)
+#define TOKENS 6
+
+/* Values 4s .. 4s + 3 of each row, unsigned. */
+ALWAYS_INLINE __m512i step_quants(const uint8_t *group, int s, const struct panel_format *f)
 {
-    int32_t four;
-    memcpy(&four, q, sizeof four);
-    return _mm512_set1_epi32(four);
+    if (f->bits == 8)
+        return _mm512_load_si512(group + PANEL_LINE * s);
+    __m512i v = _mm512_load_si512(group + PANEL_LINE * (s % 4));
+    v = _mm512_and_si512(s < 4 ? v : _mm512_srli_epi16(v, 4), _mm512_set1_epi8(15));
+    if (f->bits == 4)
+        return v;
+    int line = f->bits == 5 ? 4 : 4 + s / 4, bit = f->bits == 5 ? s : 2 * (s % 4);
+    __m512i high = _mm512_load_si512(group + PANEL_LINE * line);
+    high = bit < 4 ? _mm512_slli_epi16(high, 4 - bit) : _mm512_srli_epi16(high, bit - 4);
+    /* v | (high & mask) */
+    return _mm512_ternarylogic_epi32(v, high, _mm512_set1_epi8(f->bits == 5 ? 0x10 : 0x30), 0xf8);
 }
 
-/* sum[i] = the integer sums of group g, of the steps from `step` to `end`. */
-ALWAYS_INLINE void sum_steps(__m512i sum[], const struct tile *t, size_t g, int step, int end,
-                             int tokens, int is_signed)
+ALWAYS_INLINE __m512i broadcast_word(const void *p)
 {
-    for (int i = 0; i < tokens; i++)
-        sum[i] = _mm512_setzero_si512();
-    for (int s = step; s < end; s++) {
-        __m512i w = _mm512_load_si512(t->s->q[g][s]);
-        __mmask64 negative = is_signed ? _mm512_movepi8_mask(w) : 0;
-        __m512i magnitude = is_signed ? _mm512_abs_epi8(w) : w;
-        for (int i = 0; i < tokens; i++) {
-            __m512i x = broadcast_four(t->x[i][g].q + 4 * s);
-            if (is_signed)
-                x = _mm512_mask_sub_epi8(x, negative, _mm512_setzero_si512(), x);
-            sum[i] = _mm512_dpbusd_epi32(sum[i], magnitude, x);
+    int32_t word;
+    memcpy(&word, p, sizeof word);
+    return _mm512_set1_epi32(word);
+}
+
+/* The sum of x over the whole group (half < 0) or over one half of it. */
+ALWAYS_INLINE __m512i x_total(const struct q8_block *x, int half)
+{
+    __m512i word = broadcast_word(&x->first);
+    __m512i total = _mm512_srai_epi32(word, 16);
+    if (half < 0)
+        return total;
+    __m512i first = _mm512_srai_epi32(_mm512_slli_epi32(word, 16), 16);
+    return half == 0 ? first : _mm512_sub_epi32(total, first);
+}
+
+ALWAYS_INLINE __m512 halves_to_float(const uint8_t *p)
+{
+    return _mm512_cvtph_ps(_mm256_load_si256((const __m256i *)p));
+}
+
+ALWAYS_INLINE __m512 bytes_to_float(const uint8_t *p, int is_signed)
+{
+    __m128i bytes = _mm_load_si128((const __m128i *)p);
+    return _mm512_cvtepi32_ps(is_signed ? _mm512_cvtepi8_epi32(bytes)
+                                        : _mm512_cvtepu8_epi32(bytes));
+}
+
+/* The scale of group `in` of a chunk, or of one half of it. */
+ALWAYS_INLINE __m512 weight_scale(const uint8_t *chunk, size_t in, int half,
+                                  const struct panel_format *f)
+{
+    if (f->scales == PANEL_K)
+        return _mm512_mul_ps(halves_to_float(chunk), bytes_to_float(chunk + PANEL_SCALE_AT(in), 0));
+    if (f->scales == PANEL_HALVES)
+        return _mm512_mul_ps(halves_to_float(chunk),
+                             bytes_to_float(chunk + PANEL_HALF_AT(in, half), 1));
+    return halves_to_float(chunk + PANEL_D_AT(in));
+}
+
+/* The minimum, negated for K types. */
+ALWAYS_INLINE __m512 weight_min(const uint8_t *chunk, size_t in, const struct panel_format *f)
+{
+    if (f->scales == PANEL_K)
+        return _mm512_mul_ps(halves_to_float(chunk + PANEL_DMIN_AT),
+                             bytes_to_float(chunk + PANEL_MIN_AT(in), 0));
+    return halves_to_float(chunk + PANEL_M_AT(in));
+}
+
+/* sum[i][j] = the integer sum of panel i and token j over steps `step` .. `end` - 1 of a group. */
+ALWAYS_INLINE void sum_steps(__m512i sum[2][TOKENS], const struct tile *t, size_t g, int half,
+                             int panels, int tokens, const struct panel_format *f)
+{
+    const uint8_t *group = t->w + quants_offset(g, f);
+    UNROLL for (int j = 0; j < tokens; j++)
+    {
+        __m512i start = _mm512_setzero_si512();
+        if (f->zero)
+            start = _mm512_sub_epi32(start,
+                                     _mm512_slli_epi32(x_total(t->x + j * t->x_stride + g, half),
+                                                       (unsigned)__builtin_ctz((unsigned)f->zero)));
+        UNROLL for (int i = 0; i < panels; i++) sum[i][j] = start;
+    }
+    UNROLL for (int n = 0; n < 8; n++)
+    {
+        int s = half >= 0 || f->bits == 8 ? n : n / 2 + n % 2 * 4;
+        if (half >= 0 && s / 4 != half)
+            continue;
+        __m512i w[2];
+        UNROLL for (int i = 0; i < panels; i++) w[i] =
+            step_quants(group + (size_t)i * t->panel_bytes, s, f);
+        UNROLL for (int j = 0; j < tokens; j++)
+        {
+            __m512i x = broadcast_word((t->x + j * t->x_stride + g)->q + 4 * s);
+            UNROLL for (int i = 0; i < panels; i++)
+            {
+                sum[i][j] = _mm512_dpbusd_epi32(sum[i][j], w[i], x);
+                KEEP_ORDER(sum[i][j]);
+            }
         }
     }
 }
 
-/* Types with one scale and a minimum per group. */
-ALWAYS_INLINE void add_group(__m512 acc[], const struct tile *t, size_t g, int tokens)
+/* Folds a group's, or half's, integer sums into the float ones. */
+ALWAYS_INLINE void add_group(__m512 acc[2][TOKENS], const struct tile *t, size_t g, int half,
+                             int panels, int tokens, const struct panel_format *f)
 {
-    __m512i sum[TILE_TOKENS];
-    __m512 d = _mm512_load_ps(t->s->d[g]), m = _mm512_load_ps(t->s->m[g]);
-    sum_steps(sum, t, g, 0, STRIPE_STEPS, tokens, 0);
-    for (int i = 0; i < tokens; i++) {
-        const struct q8_block *x = &t->x[i][g];
-        __m512 scale = _mm512_mul_ps(d, _mm512_set1_ps(x->scale));
-        acc[i] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum[i]), scale, acc[i]);
-        acc[i] = _mm512_fmadd_ps(m, _mm512_set1_ps(x->scale * (float)x->total), acc[i]);
+    __m512i sum[2][TOKENS];
+    const uint8_t *chunk = t->w + chunk_offset(g, f);
+    sum_steps(sum, t, g, half, panels, tokens, f);
+    UNROLL for (int i = 0; i < panels; i++)
+    {
+        const uint8_t *scales = chunk + (size_t)i * t->panel_bytes;
+        __m512 d = weight_scale(scales, g % f->groups, half, f), m = _mm512_setzero_ps();
+        if (f->scales == PANEL_DM || f->scales == PANEL_K)
+            m = weight_min(scales, g % f->groups, f);
+        UNROLL for (int j = 0; j < tokens; j++)
+        {
+            const struct q8_block *x = t->x + j * t->x_stride + g;
+            __m512 v = _mm512_cvtepi32_ps(sum[i][j]), scale = _mm512_set1_ps(x->scale);
+            if (f->scales == PANEL_D || f->scales == PANEL_HALVES) {
+                acc[i][j] = _mm512_fmadd_ps(v, _mm512_mul_ps(d, scale), acc[i][j]);
+                continue;
+            }
+            __m512 total = _mm512_cvtepi32_ps(x_total(x, -1));
+            v = _mm512_mul_ps(v, d);
+            v = f->scales == PANEL_K ? _mm512_fnmadd_ps(m, total, v) : _mm512_fmadd_ps(m, total, v);
+            acc[i][j] = _mm512_fmadd_ps(v, scale, acc[i][j]);
+        }
     }
 }
 
-/* Q6_K: an integer scale for each half of the group. */
-ALWAYS_INLINE void add_group_scaled(__m512 acc[], const struct tile *t, size_t g, int tokens)
+ALWAYS_INLINE void tile_run(const struct tile *args, int panels, int tokens,
+                            const struct panel_format *f)
 {
-    __m512i half[2][TILE_TOKENS];
-    __m512 d = _mm512_load_ps(t->s->d[g]);
-    __m512i scale0 = _mm512_srai_epi32(_mm512_load_si512(t->s->scale[g][0]), 16);
-    __m512i scale1 = _mm512_srai_epi32(_mm512_load_si512(t->s->scale[g][1]), 16);
-    sum_steps(half[0], t, g, 0, STRIPE_STEPS / 2, tokens, 1);
-    sum_steps(half[1], t, g, STRIPE_STEPS / 2, STRIPE_STEPS, tokens, 1);
-    for (int i = 0; i < tokens; i++) {
-        __m512i sum = _mm512_add_epi32(_mm512_mullo_epi32(half[0][i], scale0),
-                                       _mm512_mullo_epi32(half[1][i], scale1));
-        __m512 scale = _mm512_mul_ps(d, _mm512_set1_ps(t->x[i][g].scale));
-        acc[i] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum), scale, acc[i]);
+    struct tile t = *args;
+    __m512 acc[2][TOKENS];
+    UNROLL for (int i = 0; i < panels; i++) UNROLL for (int j = 0; j < tokens; j++) acc[i][j] =
+        _mm512_setzero_ps();
+    for (size_t g = 0; g < t.n_groups; g++) {
+        tile_fetch(t.ahead, t.ahead_step);
+        t.ahead += t.ahead_step;
+        if (f->scales == PANEL_HALVES) {
+            add_group(acc, &t, g, 0, panels, tokens, f);
+            add_group(acc, &t, g, 1, panels, tokens, f);
+        } else {
+            add_group(acc, &t, g, -1, panels, tokens, f);
+        }
+    }
+    UNROLL for (int i = 0; i < panels; i++)
+    {
+        size_t rows = t.n_rows - (size_t)i * PANEL_ROWS;
+        __mmask16 mask = (__mmask16)(rows < PANEL_ROWS ? (1u << rows) - 1 : 0xffffu);
+        UNROLL for (int j = 0; j < tokens; j++) _mm512_mask_storeu_ps(
+            t.out + (size_t)j * t.out_stride + PANEL_ROWS * i, mask, acc[i][j]);
     }
 }
 
-ALWAYS_INLINE void tile_run(const struct tile *t, int tokens, int is_scaled)
-{
-    __m512 acc[TILE_TOKENS];
-    for (int i = 0; i < tokens; i++)
-        acc[i] = _mm512_loadu_ps(t->acc[i]);
-    for (size_t g = 0; g < t->n_groups; g++) {
-        if (is_scaled)
-            add_group_scaled(acc, t, g, tokens);
-        else
-            add_group(acc, t, g, tokens);
-    }
-    for (int i = 0; i < tokens; i++)
-        _mm512_storeu_ps(t->acc[i], acc[i]);
-}
-
-ALWAYS_INLINE void tile_dispatch(const struct tile *t, size_t tokens, int is_scaled)
-{
-    switch (tokens) {
-#define X(n)                                                                                       \
-    case n:                                                                                        \
-        tile_run(t, n, is_scaled);                                                                 \
-        break;
-        X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8)
-#undef X
-    }
-}
-
-static void tile_plain_avx512vnni(const struct tile *t, size_t tokens)
-{
-    tile_dispatch(t, tokens, 0);
-}
-
-static void tile_scaled_avx512vnni(const struct tile *t, size_t tokens)
-{
-    tile_dispatch(t, tokens, 1);
-}
-
-#define MATMUL_Q8_MAP(X)                                                                           \
-    X(Q4_0, q4_0, q4_0, plain)                                                                     \
-    X(Q4_1, q4_1, q4_1, plain)                                                                     \
-    X(Q5_0, q5_0, q5_0, plain)                                                                     \
-    X(Q5_1, q5_1, q5_1, plain)                                                                     \
-    X(Q8_0, q8_0, q8_0_unsigned, plain)                                                            \
-    X(Q4_K, q4_k, q4_k, plain)                                                                     \
-    X(Q5_K, q5_k, q5_k, plain)                                                                     \
-    X(Q6_K, q6_k, q6_k, scaled)
-
-#define X(type, name, unpack, kind)                                                                \
-    static void matmul_q8_##name##_avx512vnni(const struct matmul_args *a)                         \
+/* A type's tiles and its entry. */
+#define TILE(name, panels, tokens)                                                                 \
+    static void tile_##name##_##panels##x##tokens##_avx512vnni(const struct tile *t)               \
     {                                                                                              \
-        matmul_q8(a, unpack_##unpack, tile_##kind##_avx512vnni, TILE_TOKENS);                      \
+        tile_run(t, panels, tokens, &panel_##name);                                                \
     }
-MATMUL_Q8_MAP(X)
+#define EACH_TILE(X, name, panels)                                                                 \
+    X(name, panels, 1)                                                                             \
+    X(name, panels, 2) X(name, panels, 3) X(name, panels, 4) X(name, panels, 5) X(name, panels, 6)
+#define ENTRY(name, panels, tokens) tile_##name##_##panels##x##tokens##_avx512vnni,
+#define X(type, name, groups)                                                                      \
+    EACH_TILE(TILE, name, 1)                                                                       \
+    EACH_TILE(TILE, name, 2)                                                                       \
+    static void matmul_q8_##name##_avx512vnni(const struct matmul_q8_args *a)                      \
+    {                                                                                              \
+        static tile_fn *const one[TOKENS] = {EACH_TILE(ENTRY, name, 1)};                           \
+        static tile_fn *const two[TOKENS] = {EACH_TILE(ENTRY, name, 2)};                           \
+        matmul_tiles(a, one, two, TOKENS);                                                         \
+    }
+QUANT_TYPE_MAP(X)
 #undef X
 
 void matmul_q8_avx512vnni_fill(struct kernels *k)
 {
-#define X(type, name, unpack, kind) k->matmul_q8[TENSOR_##type] = matmul_q8_##name##_avx512vnni;
-    MATMUL_Q8_MAP(X)
+#define X(type, name, groups) k->matmul_q8[TENSOR_##type] = matmul_q8_##name##_avx512vnni;
+    QUANT_TYPE_MAP(X)
 #undef X
 }

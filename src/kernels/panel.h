@@ -1,0 +1,94 @@
+/* Packed weights: what the products with int8 activations read, at every CPU level.
+ *
+ * A panel is 16 rows of a matrix as one stream of bytes, read from front to back; panels of a
+ * matrix lie back to back. A panel is cut along K into chunks of 2 groups of 32 values (8 groups
+ * for the types whose blocks have 256). A chunk is its scales, then its groups' quants:
+ *
+ *     | chunk 0: scales | group 0 | group 1 | chunk 1: scales | group 2 | group 3 | ...
+ *
+ * Quants are interleaved so that a lane of 32 bits holds four neighbouring values of one row, and
+ * 16 lanes are one line of 64 bytes. Line s of a group has the values 4s .. 4s + 3 in its low
+ * nibbles and 16 + 4s .. 16 + 4s + 3 in its high ones:
+ *
+ *     line s = 0..3   | row 0: 4 bytes | row 1 | ... | row 15 |     byte j = v[4s+j] |
+ * v[16+4s+j]<<4
+ *
+ *     5 bits: one more line; bit t of byte j of a lane is bit 4 of its row's v[4t + j], t = 0..7
+ *     6 bits: two more; bits 2t, 2t + 1 of byte j are bits 4, 5 of v[4t + j], and in the second of
+ *             v[16 + 4t + j], t = 0..3
+ *     8 bits: eight lines instead, line t has v[4t] .. v[4t + 3]
+ *
+ * All quants are unsigned: Q8_0's are the file's plus 128. Each row's values equal the file's:
+ *
+ *     Q4_0  Q5_0  Q8_0   d[2][16]                                    w = d * (v - 8, 16, 128)
+ *     Q4_1  Q5_1         d[2][16]  m[2][16]                          w = d * v + m
+ *     Q4_K  Q5_K         d[16]  dmin[16]  scale[8][16]  min[8][16]   w = d * scale * v - dmin * min
+ *     Q6_K               d[16]  unused[16]  scale[8][2][16]          w = d * scale[half] * (v - 32)
+ *
+ * d, m, dmin are binary16; scale and min are bytes, signed in Q6_K, where half 0 is values 0..15.
+ * All lines are 64-byte aligned when the panel is. Rows past a matrix's last and the second group
+ * of an odd last chunk are zero bytes, so they add nothing whatever they meet.
+ */
+#ifndef FIRSTLIGHT_KERNELS_PANEL_H
+#define FIRSTLIGHT_KERNELS_PANEL_H
+
+#include "weights/tensor.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define PANEL_ROWS   16
+#define PANEL_LINE   64
+#define PANEL_VALUES 32 /* of a group */
+
+enum panel_scales {
+    PANEL_D,     /* d */
+    PANEL_DM,    /* d, m */
+    PANEL_K,     /* d, dmin, 6-bit scales and minima */
+    PANEL_HALVES /* d, a signed scale for each 16 values */
+};
+
+/* How a type is packed; constants that kernels fold. */
+struct panel_format {
+    enum panel_scales scales;
+    int zero;        /* the quant that stands for zero */
+    int bits;        /* of a quant: 4, 5, 6 or 8 */
+    uint32_t groups; /* in a chunk */
+    uint32_t header; /* bytes of scales in a chunk */
+    uint32_t group;  /* bytes of quants in a group */
+};
+
+static const struct panel_format panel_q4_0 = {PANEL_D, 8, 4, 2, 64, 256};
+static const struct panel_format panel_q4_1 = {PANEL_DM, 0, 4, 2, 128, 256};
+static const struct panel_format panel_q5_0 = {PANEL_D, 16, 5, 2, 64, 320};
+static const struct panel_format panel_q5_1 = {PANEL_DM, 0, 5, 2, 128, 320};
+static const struct panel_format panel_q8_0 = {PANEL_D, 128, 8, 2, 64, 512};
+static const struct panel_format panel_q4_k = {PANEL_K, 0, 4, 8, 320, 256};
+static const struct panel_format panel_q5_k = {PANEL_K, 0, 5, 8, 320, 320};
+static const struct panel_format panel_q6_k = {PANEL_HALVES, 32, 6, 8, 320, 384};
+
+/* Where a chunk's scales of group `in` of it begin, from the chunk's start. */
+#define PANEL_D_AT(in)       (32 * (size_t)(in))
+#define PANEL_M_AT(in)       (64 + 32 * (size_t)(in))
+#define PANEL_DMIN_AT        32
+#define PANEL_SCALE_AT(in)   (64 + 16 * (size_t)(in))
+#define PANEL_MIN_AT(in)     (192 + 16 * (size_t)(in))
+#define PANEL_HALF_AT(in, h) (64 + 32 * (size_t)(in) + 16 * (size_t)(h))
+
+static inline size_t panel_chunk_bytes(const struct panel_format *f)
+{
+    return f->header + f->groups * f->group;
+}
+
+/* The format of a quantised type; NULL for floats. */
+const struct panel_format *panel_format_of(enum tensor_type type);
+
+/* Bytes of one panel of rows of k values; k a multiple of the type's block. */
+size_t panel_bytes(enum tensor_type type, size_t k);
+
+/* Packs n_rows <= PANEL_ROWS rows, row_bytes apart, as they lie in the file. `out` is
+ * panel_bytes(type, k) zeroed bytes. */
+void panel_pack(enum tensor_type type, void *out, const void *rows, size_t row_bytes, size_t n_rows,
+                size_t k);
+
+#endif

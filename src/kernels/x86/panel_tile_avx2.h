@@ -1,0 +1,149 @@
+/* What the AVX2 and AVX-VNNI products share: a tile is one panel (panel.h), its 16 rows two vectors
+ * of 8, by a few tokens. Integer sums take the registers; the float ones lie in L1 and are touched
+ * once per group.
+ */
+#ifndef FIRSTLIGHT_KERNELS_X86_PANEL_TILE_AVX2_H
+#define FIRSTLIGHT_KERNELS_X86_PANEL_TILE_AVX2_H
+
+#include "kernels/x86/panel_tiles_x86.h"
+
+#include <immintrin.h>
+#include <string.h>
+
+#define VECTORS     2
+#define MOST_TOKENS 5
+
+typedef __m256i tile_sums[VECTORS][MOST_TOKENS];
+
+ALWAYS_INLINE __m256i load256(const uint8_t *p)
+{
+    return _mm256_load_si256((const __m256i *)p);
+}
+
+/* Values 4s .. 4s + 3 of the rows of vector v, unsigned. */
+ALWAYS_INLINE __m256i step_quants(const uint8_t *group, int v, int s, const struct panel_format *f)
+{
+    group += 32 * v;
+    if (f->bits == 8)
+        return load256(group + PANEL_LINE * s);
+    __m256i q = load256(group + PANEL_LINE * (s % 4));
+    q = _mm256_and_si256(s < 4 ? q : _mm256_srli_epi16(q, 4), _mm256_set1_epi8(15));
+    if (f->bits == 4)
+        return q;
+    int line = f->bits == 5 ? 4 : 4 + s / 4, bit = f->bits == 5 ? s : 2 * (s % 4);
+    __m256i high = load256(group + PANEL_LINE * line);
+    high = bit < 4 ? _mm256_slli_epi16(high, 4 - bit) : _mm256_srli_epi16(high, bit - 4);
+    return _mm256_or_si256(q, _mm256_and_si256(high, _mm256_set1_epi8(f->bits == 5 ? 0x10 : 0x30)));
+}
+
+ALWAYS_INLINE __m256i broadcast_word(const void *p)
+{
+    int32_t word;
+    memcpy(&word, p, sizeof word);
+    return _mm256_set1_epi32(word);
+}
+
+ALWAYS_INLINE __m256i x_total(const struct q8_block *x)
+{
+    return _mm256_srai_epi32(broadcast_word(&x->first), 16);
+}
+
+/* The sum of x over one half of the group. */
+ALWAYS_INLINE __m256i x_half_total(const struct q8_block *x, int half)
+{
+    __m256i word = broadcast_word(&x->first);
+    __m256i first = _mm256_srai_epi32(_mm256_slli_epi32(word, 16), 16);
+    return half == 0 ? first : _mm256_sub_epi32(_mm256_srai_epi32(word, 16), first);
+}
+
+ALWAYS_INLINE __m256 halves_to_float(const uint8_t *p)
+{
+    return _mm256_cvtph_ps(_mm_load_si128((const __m128i *)p));
+}
+
+ALWAYS_INLINE __m256i signed_bytes(const uint8_t *p)
+{
+    return _mm256_cvtepi8_epi32(_mm_loadu_si64(p));
+}
+
+ALWAYS_INLINE __m256 unsigned_bytes_to_float(const uint8_t *p)
+{
+    return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_loadu_si64(p)));
+}
+
+/* d of group `in` of a chunk, times the scale of K types; Q6_K's scales are left out. */
+ALWAYS_INLINE __m256 weight_scale(const uint8_t *chunk, size_t in, int v,
+                                  const struct panel_format *f)
+{
+    if (f->scales == PANEL_D || f->scales == PANEL_DM)
+        return halves_to_float(chunk + PANEL_D_AT(in) + 16 * v);
+    __m256 d = halves_to_float(chunk + 16 * v);
+    if (f->scales == PANEL_K)
+        d = _mm256_mul_ps(d, unsigned_bytes_to_float(chunk + PANEL_SCALE_AT(in) + 8 * v));
+    return d;
+}
+
+/* The minimum, negated for K types. */
+ALWAYS_INLINE __m256 weight_min(const uint8_t *chunk, size_t in, int v,
+                                const struct panel_format *f)
+{
+    if (f->scales == PANEL_K)
+        return _mm256_mul_ps(halves_to_float(chunk + PANEL_DMIN_AT + 16 * v),
+                             unsigned_bytes_to_float(chunk + PANEL_MIN_AT(in) + 8 * v));
+    return halves_to_float(chunk + PANEL_M_AT(in) + 16 * v);
+}
+
+/* acc += the sums times the scales of weights and activations, and the minimum's part. */
+ALWAYS_INLINE void fold(float acc[MOST_TOKENS][PANEL_ROWS], tile_sums sum, const struct tile *t,
+                        size_t g, int tokens, const struct panel_format *f)
+{
+    const uint8_t *chunk = t->w + chunk_offset(g, f);
+    UNROLL for (int v = 0; v < VECTORS; v++)
+    {
+        __m256 d = weight_scale(chunk, g % f->groups, v, f), m = _mm256_setzero_ps();
+        int has_min = f->scales == PANEL_DM || f->scales == PANEL_K;
+        if (has_min)
+            m = weight_min(chunk, g % f->groups, v, f);
+        UNROLL for (int j = 0; j < tokens; j++)
+        {
+            const struct q8_block *x = t->x + (size_t)j * t->x_stride + g;
+            __m256 a = _mm256_load_ps(acc[j] + 8 * v), value = _mm256_cvtepi32_ps(sum[v][j]);
+            __m256 scale = _mm256_broadcast_ss(&x->scale);
+            if (has_min) {
+                __m256 total = _mm256_cvtepi32_ps(x_total(x));
+                value = _mm256_mul_ps(value, d);
+                value = f->scales == PANEL_K ? _mm256_fnmadd_ps(m, total, value)
+                                             : _mm256_fmadd_ps(m, total, value);
+                a = _mm256_fmadd_ps(value, scale, a);
+            } else {
+                a = _mm256_fmadd_ps(value, _mm256_mul_ps(d, scale), a);
+            }
+            _mm256_store_ps(acc[j] + 8 * v, a);
+        }
+    }
+}
+
+/* The exact integer sums of group g, zero points and Q6_K's scales included. */
+typedef void sum_group_fn(tile_sums sum, const struct tile *t, size_t g, int tokens,
+                          const struct panel_format *f);
+
+ALWAYS_INLINE void tile_run(const struct tile *args, int tokens, const struct panel_format *f,
+                            sum_group_fn *sum_group)
+{
+    _Alignas(32) float acc[MOST_TOKENS][PANEL_ROWS];
+    struct tile t = *args;
+    memset(acc, 0, sizeof acc);
+    for (size_t g = 0; g < t.n_groups; g++) {
+        tile_sums sum;
+        tile_fetch(t.ahead, t.ahead_step);
+        t.ahead += t.ahead_step;
+        sum_group(sum, &t, g, tokens, f);
+        fold(acc, sum, &t, g, tokens, f);
+        /* gcc would keep some of acc in registers, and spill sums for it */
+        __asm__ volatile("" : : "r"(acc) : "memory");
+    }
+    for (int j = 0; j < tokens; j++)
+        memcpy(t.out + (size_t)j * t.out_stride, acc[j], t.n_rows * sizeof **acc);
+}
+
+#endif
