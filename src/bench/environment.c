@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "base/version.h"
 #include "bench/result.h"
+#include "kernels/kv_layout.h"
 
 #include <errno.h>
 #include <openssl/evp.h>
@@ -72,10 +73,7 @@ static void set_engine(json_t *root, const struct environment *e)
     json_object_set_new(root, "engine", result_text(e->engine));
     json_object_set_new(root, "threads", e->threads ? json_integer(e->threads) : json_null());
     json_object_set_new(root, "activations", result_text(known ? activations : NULL));
-    json_object_set_new(root, "kv_type",
-                        result_text(!known                 ? NULL
-                                    : e->kv_type == KV_F32 ? "f32"
-                                                           : "f16"));
+    json_object_set_new(root, "kv_type", result_text(known ? kv_layout_names[e->kv_type] : NULL));
 }
 
 /* Of this process: with a server elsewhere it is the client's, and `machine` says so. */

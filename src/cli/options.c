@@ -3,6 +3,7 @@
 #include "base/cpu.h"
 #include "base/limits.h"
 #include "base/names.h"
+#include "kernels/kv_layout.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -19,7 +20,6 @@ const struct options options_default = {
 
 static const char *const activation_names[] = {
     [ACTIVATIONS_INT8] = "int8", [ACTIVATIONS_F32] = "f32", NULL};
-static const char *const kv_type_names[] = {[KV_F32] = "f32", [KV_F16] = "f16", NULL};
 
 static enum status parse_cpu_mask(void *field, const char *text, struct err *err)
 {
@@ -62,8 +62,9 @@ static const struct flag model_flags[] = {
     {"--activations", "int8|f32", "f32 is the exact path (default int8)",
      FLAG_CHOICE, FIELD(activations), .choices = activation_names,
      .excludes = NOT_OF_A_SERVER},
-    {"--kv-type", "f16|f32", "cached keys and values (default f16; f32 with --activations f32)",
-     FLAG_CHOICE, FIELD(kv_type), .choices = kv_type_names,
+    {"--kv-type", "f32|f16|bf16|q8_0", "cached keys and values (default bf16;\n"
+                                          "f32 with --activations f32)",
+     FLAG_CHOICE, FIELD(kv_type), .choices = kv_layout_names,
      .excludes = NOT_OF_A_SERVER},
     {"--cpu-mask", "MASK", "kernel levels: -avx512 leaves one out, avx2 keeps only that,\n"
                            "c is plain C (default: all this machine has)",
@@ -151,7 +152,7 @@ enum status options_check(struct options *o, struct err *err)
     if (o->n_threads > LIMIT_THREADS)
         o->n_threads = LIMIT_THREADS;
     if (o->kv_type < 0)
-        o->kv_type = o->activations == ACTIVATIONS_F32 ? KV_F32 : KV_F16;
+        o->kv_type = o->activations == ACTIVATIONS_F32 ? KV_F32 : KV_BF16;
     return STATUS_OK;
 }
 

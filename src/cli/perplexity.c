@@ -9,6 +9,7 @@
 #include "cli/report.h"
 #include "cli/score.h"
 #include "engine/evaluator.h"
+#include "kernels/kv_layout.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -237,7 +238,7 @@ static void print_json(struct job *job)
         "standard_error", r.standard_error, "scored_tokens", (json_int_t)job->score.n, "windows",
         (int)job->n_windows, "ctx", (int)job->window, "tokens_per_s", tokens_per_s(job),
         "activations", o->activations == ACTIVATIONS_F32 ? "f32" : "int8", "kv_type",
-        o->kv_type == KV_F32 ? "f32" : "f16", "model", report_text(o->model, strlen(o->model)));
+        kv_layout_names[o->kv_type], "model", report_text(o->model, strlen(o->model)));
     if (job->exact) {
         struct score_kl_result kl = score_kl(&job->score);
         r = score_perplexity(&job->exact_score);

@@ -27,6 +27,14 @@ static inline float bf16_to_float(uint16_t h)
     return float_from_bits((uint32_t)h << 16);
 }
 
+/* NaN stays one: its quiet bit is set, so that rounding cannot carry it into infinity. */
+static inline uint16_t bf16_from_float(float f)
+{
+    uint32_t bits = float_bits(f);
+    uint32_t rounded = (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
+    return (uint16_t)((bits & 0x7fffffffu) > 0x7f800000u ? bits >> 16 | 0x40u : rounded);
+}
+
 /* Exponent and mantissa are moved into a binary32 whose exponent is 112 too small; multiplying by
  * 2^112 corrects it and normalises subnormals on the way. 0x7c00 and above are infinity and NaN. */
 static inline float half_to_float(uint16_t h)

@@ -18,6 +18,11 @@ static void fill_x86(struct kernels *k, uint32_t levels)
         matmul_q8_avxvnni_fill(k);
     if (levels & CPU_AVX512)
         sample_avx512_fill(k);
+    kv_store_avx2_fill(k);
+    if (levels & CPU_AVX512)
+        attn_avx512_fill(k);
+    if ((levels & CPU_AVX512) && (levels & CPU_AVX512_BF16))
+        attn_avx512bf16_fill(k);
     if ((levels & CPU_AVX512) && (levels & CPU_AVX512_VNNI))
         matmul_q8_avx512vnni_fill(k);
 }
@@ -30,5 +35,6 @@ void kernels_fill(struct kernels *k, uint32_t levels)
     vector_ref_fill(k);
     attn_ref_fill(k);
     sample_ref_fill(k);
+    kv_store_ref_fill(k);
     fill_x86(k, levels);
 }

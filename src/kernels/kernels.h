@@ -31,12 +31,11 @@ struct q8_block {
     int8_t q[Q8_VALUES];
 };
 
-/* Positions in one KV block, and the span after which attention folds its running softmax. */
+/* Positions in one KV block. */
 #define KV_BLOCK 32
 
-/* How a cached key or value is stored. */
-enum kv_type { KV_F32, KV_F16, KV_TYPES };
-#define KV_TYPE_BYTES(type) ((type) == KV_F32 ? 4u : 2u)
+/* How a cached key or value is stored; kv_layout.h draws the blocks. */
+enum kv_type { KV_F32, KV_F16, KV_BF16, KV_Q8_0, KV_TYPES };
 
 /* Rotary layouts: pairs are neighbours (2i, 2i+1) as in GGUF llama files, or halves (i, i + n/2).
  */
@@ -77,23 +76,54 @@ struct matmul_f32_args {
 };
 typedef void matmul_f32_fn(const struct matmul_f32_args *a);
 
-/* One span of cached positions folded into the running softmax of n_q query vectors that share a KV
- * head (Milakov & Gimelshein, arXiv:1805.02867; FlashAttention's inner loop).
- * k, v: (span, head_dim) of the cache's type, contiguous, span <= KV_BLOCK.
- * Query i sees the span's first visible[i] positions (0: untouched). Per query: m the running
- * maximum (start -INFINITY), l the running sum (start 0), acc (head_dim) the running numerator
- * (start 0); the caller divides acc by l at the end. q is already scaled by 1/sqrt(head_dim). */
+/* One position's key and value of one head, to position `at` of a block (kv_layout.h). */
+struct kv_store_args {
+    void *k;
+    void *v;
+    size_t at; /* < KV_BLOCK */
+    size_t head_dim;
+    const float *key;   /* (head_dim) */
+    const float *value; /* (head_dim) */
+};
+
+/* Attention of n_q query vectors that share a KV head over the positions [first, end) of one
+ * sequence, folded into their running softmax (Milakov & Gimelshein, arXiv:1805.02867; Dao et al.,
+ * FlashAttention, arXiv:2205.14135). Query i sees the positions below seen[i].
+ *
+ * Positions are taken in spans at absolute multiples of ATTN_SPAN. A span has a softmax of its own,
+ * and attn_merge's arithmetic folds it into what came before, so that spans may as well be
+ * computed apart, with the first state, and merged later in their order: the bits are the same.
+ *
+ * Per query: m the running maximum (first -INFINITY), l the running sum (first 0), acc (head_dim)
+ * the running numerator (first 0); the caller divides acc by l at the end. q is already scaled by
+ * 1/sqrt(head_dim). */
 #define ATTN_MAX_QUERIES 64
+#define ATTN_SPAN        256
 struct attn_args {
-    const void *k;
-    const void *v;
+    const char *keys; /* of this head in block 0; those of block b lie b * block_bytes behind */
+    const char *values;
+    size_t block_bytes;
+    const uint32_t *blocks; /* the sequence's, from position 0 on */
+    uint32_t first;         /* a multiple of ATTN_SPAN */
+    uint32_t end;
     size_t head_dim;
     size_t n_q;            /* <= ATTN_MAX_QUERIES */
     const float *const *q; /* n_q pointers to (head_dim) */
-    const uint32_t *visible;
+    const uint32_t *seen;
     float *m;
     float *l;
     float *const *acc; /* n_q pointers to (head_dim) */
+    float *scratch;    /* ATTN_SCRATCH(head_dim) floats for the callee, 64-byte aligned */
+};
+#define ATTN_TILE 12 /* queries that a kernel takes together at most */
+#define ATTN_SCRATCH(head_dim)                                                                     \
+    (ATTN_MAX_QUERIES * ((size_t)(head_dim) + 1) + 2 * ATTN_TILE * ATTN_SPAN)
+
+/* One query's softmax over some positions. */
+struct attn_state {
+    float m;
+    float l;
+    float *acc; /* (head_dim) */
 };
 
 /* A row of logits in groups, whose maxima say where its large values are. A group is a lane of a
@@ -127,9 +157,10 @@ struct kernels {
     void (*swiglu)(float *out, const float *gate, const float *up, size_t n);
     /* out[i] += x[i] */
     void (*add)(float *out, const float *x, size_t n);
-    /* floats to the cache's type */
-    void (*kv_store[KV_TYPES])(void *out, const float *x, size_t n);
+    void (*kv_store[KV_TYPES])(const struct kv_store_args *a);
     void (*attn[KV_TYPES])(const struct attn_args *a);
+    /* Folds a later span into what came before it. */
+    void (*attn_merge)(struct attn_state *to, const struct attn_state *later, size_t head_dim);
 
     /* out (GROUPS(n)): the largest of each group of values, see GROUP_SPAN; a place without a value
      * counts as -FLT_MAX. False: some value is not finite, and out means nothing. */

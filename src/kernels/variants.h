@@ -21,6 +21,7 @@ void matmul_ref_fill(struct kernels *k);
 void vector_ref_fill(struct kernels *k);
 void attn_ref_fill(struct kernels *k);
 void sample_ref_fill(struct kernels *k);
+void kv_store_ref_fill(struct kernels *k);
 
 /* x86 with AVX2, FMA and F16C. */
 void dequantize_avx2_fill(struct kernels *k);
@@ -29,6 +30,13 @@ void matmul_q8_avx2_fill(struct kernels *k);
 void vector_avx2_fill(struct kernels *k);
 void attn_avx2_fill(struct kernels *k);
 void sample_avx2_fill(struct kernels *k);
+void kv_store_avx2_fill(struct kernels *k);
+
+/* x86 with AVX-512 (F, BW, DQ, VL). */
+void attn_avx512_fill(struct kernels *k);
+
+/* The same and its BF16. */
+void attn_avx512bf16_fill(struct kernels *k);
 
 /* x86 with AVX2 and AVX-VNNI. */
 void matmul_q8_avxvnni_fill(struct kernels *k);

@@ -39,24 +39,10 @@ static void add_ref(float *out, const float *x, size_t n)
         out[i] += x[i];
 }
 
-static void kv_store_f32_ref(void *out, const float *x, size_t n)
-{
-    memcpy(out, x, n * sizeof *x);
-}
-
-static void kv_store_f16_ref(void *out, const float *x, size_t n)
-{
-    uint16_t *half = out;
-    for (size_t i = 0; i < n; i++)
-        half[i] = half_from_float(x[i]);
-}
-
 void vector_ref_fill(struct kernels *k)
 {
     k->rmsnorm = rmsnorm_ref;
     k->rope = rope_ref;
     k->swiglu = swiglu_ref;
     k->add = add_ref;
-    k->kv_store[KV_F32] = kv_store_f32_ref;
-    k->kv_store[KV_F16] = kv_store_f16_ref;
 }

@@ -2,6 +2,7 @@
 
 #include "base/limits.h"
 #include "base/mem.h"
+#include "kernels/kv_layout.h"
 #include "model/arch.h"
 
 #include <stdio.h>
@@ -216,6 +217,5 @@ void model_free(struct model *m)
 
 size_t model_kv_block_bytes(const struct model_config *c, enum kv_type type)
 {
-    size_t values = (size_t)c->n_layers * 2 * c->n_kv_heads * KV_BLOCK * c->head_dim;
-    return values * KV_TYPE_BYTES(type);
+    return (size_t)c->n_layers * 2 * c->n_kv_heads * kv_layout_bytes(type, c->head_dim);
 }

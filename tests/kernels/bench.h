@@ -4,6 +4,7 @@
 #define FIRSTLIGHT_TESTS_KERNELS_BENCH_H
 
 #include "base/clock.h"
+#include "kernels/kv_layout.h"
 #include "kernels/panel.h"
 #include "kernels/weights.h"
 
@@ -158,12 +159,6 @@ static void bench_add(void *p)
     b->k->add(b->c, b->a, BENCH_N);
 }
 
-static void bench_kv_store_f16(void *p)
-{
-    struct bench_vector *b = p;
-    b->k->kv_store[KV_F16](b->c, b->a, BENCH_N);
-}
-
 static void bench_group_max(void *p)
 {
     struct bench_vector *b = p;
@@ -193,7 +188,6 @@ static void bench_vectors(const struct check_level *level)
         {"rope", bench_rope},
         {"swiglu", bench_swiglu},
         {"add", bench_add},
-        {"kv_store f16", bench_kv_store_f16},
         {"group_max", bench_group_max},
         {"exp_sum", bench_exp_sum},
         {"sum_above", bench_sum_above},
@@ -211,46 +205,74 @@ static void bench_vectors(const struct check_level *level)
     }
 }
 
-/* One KV head of 64 dims over one full span, for a decode step's 3 queries and a prefill's 64. */
-#define BENCH_DIM 64
+/* One KV head of 64 dims over 512 positions, for a decode step's 3 queries and a prefill's 48. */
+#define BENCH_DIM       64
+#define BENCH_POSITIONS 512
 
 struct bench_attn {
-    void (*fn)(const struct attn_args *a);
+    const struct kernels *k;
+    enum kv_type type;
     struct attn_args a;
+    struct kv_store_args store;
 };
 
 static void bench_attn_call(void *context)
 {
     struct bench_attn *b = context;
-    b->fn(&b->a);
+    b->k->attn[b->type](&b->a);
+}
+
+static void bench_kv_store_call(void *context)
+{
+    struct bench_attn *b = context;
+    for (b->store.at = 0; b->store.at < KV_BLOCK; b->store.at++)
+        b->k->kv_store[b->type](&b->store);
 }
 
 static void bench_attn(const struct check_level *level, enum kv_type type, size_t n_q)
 {
-    static float k[KV_BLOCK * BENCH_DIM], v[KV_BLOCK * BENCH_DIM], acc[ATTN_MAX_QUERIES][BENCH_DIM];
-    static float q[ATTN_MAX_QUERIES][BENCH_DIM], m[ATTN_MAX_QUERIES], l[ATTN_MAX_QUERIES];
-    static uint32_t visible[ATTN_MAX_QUERIES];
-    const float *qs[ATTN_MAX_QUERIES];
+    enum { N_BLOCKS = BENCH_POSITIONS / KV_BLOCK };
+    static _Alignas(64) float kv[2 * BENCH_POSITIONS * BENCH_DIM];
+    static _Alignas(64) float scratch[ATTN_SCRATCH(BENCH_DIM)];
+    static float rows[ATTN_MAX_QUERIES][BENCH_DIM], acc[ATTN_MAX_QUERIES][BENCH_DIM];
+    static float m[ATTN_MAX_QUERIES], l[ATTN_MAX_QUERIES];
+    uint32_t seen[ATTN_MAX_QUERIES], blocks[N_BLOCKS];
+    const float *q[ATTN_MAX_QUERIES];
     float *accs[ATTN_MAX_QUERIES];
-    random_floats(q[0], n_q * BENCH_DIM, 0.1f);
-    random_floats(acc[0], KV_BLOCK * BENCH_DIM, 1.0f);
-    level->k.kv_store[type](k, acc[0], KV_BLOCK * BENCH_DIM);
-    level->k.kv_store[type](v, acc[0], KV_BLOCK * BENCH_DIM);
+    size_t bytes = kv_layout_bytes(type, BENCH_DIM);
+    struct bench_attn b = {
+        .k = &level->k,
+        .type = type,
+        .a = {(char *)kv, (char *)kv + bytes, 2 * bytes, blocks, 0, BENCH_POSITIONS, BENCH_DIM, n_q,
+              q, seen, m, l, accs, scratch},
+        .store = {.head_dim = BENCH_DIM, .key = rows[0], .value = rows[1]},
+    };
+    random_floats(rows[0], ATTN_MAX_QUERIES * BENCH_DIM, 0.1f);
     for (size_t i = 0; i < n_q; i++) {
-        qs[i] = q[i];
+        q[i] = rows[i];
         accs[i] = acc[i];
-        visible[i] = KV_BLOCK;
+        seen[i] = BENCH_POSITIONS;
     }
-    struct bench_attn b = {level->k.attn[type], {k, v, BENCH_DIM, n_q, qs, visible, m, l, accs}};
+    for (uint32_t i = 0; i < N_BLOCKS; i++) {
+        blocks[i] = i;
+        b.store.k = (char *)kv + 2 * i * bytes;
+        b.store.v = (char *)b.store.k + bytes;
+        bench_kv_store_call(&b);
+    }
     double ns = bench_time(bench_attn_call, &b);
     printf("%-40s %-10s %-4s %3zu queries %22s %9.3f us %8.1f GOP/s\n", level->name, "attn",
-           type == KV_F32 ? "f32" : "f16", n_q, "", ns / 1e3,
-           4.0 * (double)(n_q * KV_BLOCK * BENCH_DIM) / ns);
+           kv_layout_names[type], n_q, "", ns / 1e3,
+           4.0 * (double)(n_q * BENCH_POSITIONS * BENCH_DIM) / ns);
+    if (n_q > 1)
+        return;
+    ns = bench_time(bench_kv_store_call, &b);
+    printf("%-40s %-10s %-4s %34s %9.3f us %8.2f Gvalue/s\n", level->name, "kv_store",
+           kv_layout_names[type], "", ns / 1e3, 2.0 * KV_BLOCK * BENCH_DIM / ns);
 }
 
 static void bench_run(const char *word)
 {
-    static const size_t n_q[] = {1, 3, 16, 64};
+    static const size_t n_q[] = {1, 3, 8, 48};
     struct check_level level;
     bench_word = word;
     FOR_EACH_LEVEL(level)

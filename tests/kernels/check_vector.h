@@ -223,48 +223,4 @@ static void test_add(void **state)
     }
 }
 
-/* Every binary16 there and back, and the halfway points, which go to the even neighbour. */
-static void check_halves(const struct kernels *k)
-{
-    static uint16_t halves[65536], back[65536];
-    static float floats[65536];
-    for (uint32_t i = 0; i < 65536; i++)
-        halves[i] = (uint16_t)i;
-    k->dequantize[TENSOR_F16](floats, halves, 65536);
-    k->kv_store[KV_F16](back, floats, 65536);
-    for (uint32_t i = 0; i < 65536; i++) {
-        bool is_nan = (i & 0x7fff) > 0x7c00;
-        assert_true(isnan(floats[i]) ? is_nan && (back[i] & 0x7fff) > 0x7c00 : back[i] == i);
-    }
-    for (uint32_t i = 0; i < 0x7bff; i++) {
-        float middle = 0.5f * (floats[i] + floats[i + 1]);
-        k->kv_store[KV_F16](back, &middle, 1);
-        assert_int_equal(back[0], i + (i & 1));
-    }
-}
-
-static void test_kv_store(void **state)
-{
-    (void)state;
-    struct check_level level;
-    struct kernels ref;
-    kernels_fill(&ref, 0);
-    FOR_EACH_LEVEL(level)
-    {
-        check_halves(&level.k);
-        for (size_t c = 0; c < COUNT(vector_sizes) * KV_TYPES; c++) {
-            size_t n = vector_sizes[c / KV_TYPES], bytes = n * KV_TYPE_BYTES(c % KV_TYPES);
-            struct guarded x = floats_make(n, false), out = guarded_make(bytes, 4, true);
-            struct guarded want = guarded_make(bytes, 4, true);
-            random_floats(x.data, n, c % 3 ? 1.0f : 1e5f);
-            level.k.kv_store[c % KV_TYPES](out.data, x.data, n);
-            ref.kv_store[c % KV_TYPES](want.data, x.data, n);
-            assert_memory_equal(out.data, want.data, bytes);
-            guarded_free(&x);
-            guarded_free(&out);
-            guarded_free(&want);
-        }
-    }
-}
-
 #endif

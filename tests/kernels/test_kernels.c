@@ -44,6 +44,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_swiglu),
         cmocka_unit_test(test_add),
         cmocka_unit_test(test_kv_store),
+        cmocka_unit_test(test_kv_store_numbers),
         cmocka_unit_test(test_attn),
         cmocka_unit_test(test_group_max),
         cmocka_unit_test(test_exp_sum),

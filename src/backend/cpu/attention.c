@@ -72,8 +72,7 @@ void attention_plan(struct cpu *c, bool last_layer)
 struct query_set {
     const float *q[ATTN_MAX_QUERIES];
     float *acc[ATTN_MAX_QUERIES];
-    uint32_t past[ATTN_MAX_QUERIES]; /* positions it sees in all */
-    uint32_t visible[ATTN_MAX_QUERIES];
+    uint32_t seen[ATTN_MAX_QUERIES]; /* positions it sees */
     float m[ATTN_MAX_QUERIES];
     float l[ATTN_MAX_QUERIES];
     size_t n;
@@ -92,7 +91,7 @@ static void gather_queries(const struct cpu *c, const struct attn_tile *t, uint3
         for (uint32_t h = head; h < head + n_heads; h++, set->n++) {
             set->q[set->n] = q + h * dim;
             set->acc[set->n] = acc + h * dim;
-            set->past[set->n] = seq->n_past + t->row + r + 1;
+            set->seen[set->n] = seq->n_past + t->row + r + 1;
             set->m[set->n] = -INFINITY;
             set->l[set->n] = 0;
         }
@@ -110,38 +109,35 @@ static void divide_sums(const struct query_set *set, size_t dim)
 
 /* Heads [head, head + n_heads) of one group. */
 static void attend(const struct cpu *c, uint32_t layer, const struct attn_tile *t, uint32_t head,
-                   uint32_t n_heads)
+                   uint32_t n_heads, int worker)
 {
     const struct model_config *m = &c->base.model->config;
     const struct cpu_seq *seq = &c->step.seqs[t->seq];
     uint32_t kv_head = head / group_heads(m);
     struct query_set set;
     gather_queries(c, t, head, n_heads, &set);
-    uint32_t n_positions = seq->n_past + t->row + t->n_rows;
-    for (uint32_t first = 0; first < n_positions; first += KV_BLOCK) {
-        uint32_t block = seq->blocks[first / KV_BLOCK];
-        for (size_t i = 0; i < set.n; i++) {
-            uint32_t left = set.past[i] > first ? set.past[i] - first : 0;
-            set.visible[i] = left < KV_BLOCK ? left : KV_BLOCK;
-        }
-        c->k.attn[c->base.options.kv_type](&(struct attn_args){
-            .k = cpu_kv_span(c, layer, block, 0, kv_head),
-            .v = cpu_kv_span(c, layer, block, 1, kv_head),
-            .head_dim = m->head_dim,
-            .n_q = set.n,
-            .q = set.q,
-            .visible = set.visible,
-            .m = set.m,
-            .l = set.l,
-            .acc = set.acc,
-        });
-    }
+    c->k.attn[c->base.options.kv_type](&(struct attn_args){
+        .keys = cpu_kv_span(c, layer, 0, 0, kv_head),
+        .values = cpu_kv_span(c, layer, 0, 1, kv_head),
+        .block_bytes = cpu_kv_block_bytes(c),
+        .blocks = seq->blocks,
+        .first = 0,
+        .end = seq->n_past + t->row + t->n_rows,
+        .head_dim = m->head_dim,
+        .n_q = set.n,
+        .q = set.q,
+        .seen = set.seen,
+        .m = set.m,
+        .l = set.l,
+        .acc = set.acc,
+        .scratch = c->scratch[worker].attn,
+    });
     divide_sums(&set, m->head_dim);
 }
 
 /* Heads [begin, end) of a tile, group by group, as many at once as the kernel takes. */
 static void attend_heads(const struct cpu *c, uint32_t layer, const struct attn_tile *t,
-                         uint32_t begin, uint32_t end)
+                         uint32_t begin, uint32_t end, int worker)
 {
     uint32_t group = group_heads(&c->base.model->config);
     uint32_t most = ATTN_MAX_QUERIES / t->n_rows;
@@ -149,7 +145,7 @@ static void attend_heads(const struct cpu *c, uint32_t layer, const struct attn_
         uint32_t n = group - begin % group; /* to the group's end */
         n = n < end - begin ? n : end - begin;
         n = n < most ? n : most;
-        attend(c, layer, t, begin, n);
+        attend(c, layer, t, begin, n, worker);
         begin += n;
     }
 }
@@ -176,6 +172,7 @@ void attention_run(struct cpu *c, uint32_t layer, int worker)
     uint64_t to = total * ((uint64_t)worker + 1) / n_workers;
     for (uint32_t i = 0; i < s->n_tiles; i++) {
         const struct attn_tile *t = &s->tiles[i];
-        attend_heads(c, layer, t, heads_before(t, from, n_heads), heads_before(t, to, n_heads));
+        attend_heads(c, layer, t, heads_before(t, from, n_heads), heads_before(t, to, n_heads),
+                     worker);
     }
 }

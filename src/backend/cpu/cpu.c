@@ -55,6 +55,7 @@ static void lay_scratch(struct cpu *c, struct layout *l)
             .row = lay(l, c->base.model->config.d_model, 1, sizeof(float)),
             .gate = lay(l, FFN_SCRATCH, 1, sizeof(float)),
             .up = lay(l, FFN_SCRATCH, 1, sizeof(float)),
+            .attn = lay(l, ATTN_SCRATCH(c->base.model->config.head_dim), 1, sizeof(float)),
         };
         if (l->base)
             c->scratch[i] = s;
@@ -226,7 +227,7 @@ static enum status kv_create(struct backend *b, uint32_t n_blocks, struct err *e
     madvise(p, bytes, MADV_HUGEPAGE);
     c->kv = p;
     c->kv_bytes = bytes;
-    c->kv_span_bytes = (size_t)KV_BLOCK * m->head_dim * KV_TYPE_BYTES(b->options.kv_type);
+    c->kv_span_bytes = kv_layout_bytes(b->options.kv_type, m->head_dim);
     c->n_blocks = n_blocks;
     return STATUS_OK;
 }
@@ -234,14 +235,10 @@ static enum status kv_create(struct backend *b, uint32_t n_blocks, struct err *e
 static void kv_copy(struct backend *b, uint32_t to, uint32_t from, uint32_t n_positions)
 {
     struct cpu *c = (struct cpu *)b;
-    const struct model_config *m = &b->model->config;
-    size_t bytes = c->kv_span_bytes / KV_BLOCK * n_positions;
     REQUIRE(to < c->n_blocks && from < c->n_blocks && n_positions <= KV_BLOCK && to != from);
-    for (uint32_t layer = 0; layer < m->n_layers; layer++)
-        for (uint32_t which = 0; which < 2; which++)
-            for (uint32_t h = 0; h < m->n_kv_heads; h++)
-                memcpy(cpu_kv_span(c, layer, to, which, h), cpu_kv_span(c, layer, from, which, h),
-                       bytes);
+    /* Positions are interleaved in a block; those behind n_positions come along and mean nothing.
+     */
+    memcpy(cpu_kv_span(c, 0, to, 0, 0), cpu_kv_span(c, 0, from, 0, 0), cpu_kv_block_bytes(c));
 }
 
 static size_t layer_weight_bytes(const struct model_layer *l)

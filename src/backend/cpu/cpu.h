@@ -25,6 +25,7 @@
 #include "backend/backend.h"
 #include "backend/cpu/linear.h"
 #include "base/pool.h"
+#include "kernels/kv_layout.h"
 
 /* One layer's products, and in which forms their common inputs are wanted. */
 struct cpu_layer {
@@ -94,6 +95,7 @@ struct cpu_scratch {
     float *row;         /* (d_model) */
     float *gate;        /* FFN_SCRATCH floats */
     float *up;          /* FFN_SCRATCH floats */
+    float *attn;        /* ATTN_SCRATCH floats */
 };
 
 struct cpu {
@@ -114,11 +116,11 @@ struct cpu {
     uint32_t kv_width;    /* n_kv_heads * head_dim */
     uint32_t qkv_width;   /* heads_width + 2 * kv_width */
 
-    /* (n_blocks, n_layers, 2, n_kv_heads, KV_BLOCK, head_dim) of the cache's type: a block is one
+    /* (n_blocks, n_layers, 2, n_kv_heads) spans of kv_layout.h's form: a block is one
      * piece of memory, so that the pool's pages are backed block by block as it fills. */
     char *kv;
     size_t kv_bytes;
-    size_t kv_span_bytes; /* (KV_BLOCK, head_dim) */
+    size_t kv_span_bytes; /* of KV_BLOCK keys or values of a head */
     uint32_t n_blocks;
     char *packed; /* all matrices that take int8 activations, in the order of their use */
     size_t packed_bytes;
@@ -126,13 +128,19 @@ struct cpu {
     size_t rows_bytes; /* its size */
 };
 
-/* Keys (which = 0) or values (1) of one block and head: (KV_BLOCK, head_dim). */
+/* Keys (which = 0) or values (1) of one block and head, as kv_layout.h has it. */
 static inline char *cpu_kv_span(const struct cpu *c, uint32_t layer, uint32_t block, uint32_t which,
                                 uint32_t kv_head)
 {
     const struct model_config *m = &c->base.model->config;
     size_t span = (((size_t)block * m->n_layers + layer) * 2 + which) * m->n_kv_heads + kv_head;
     return c->kv + span * c->kv_span_bytes;
+}
+
+static inline size_t cpu_kv_block_bytes(const struct cpu *c)
+{
+    const struct model_config *m = &c->base.model->config;
+    return (size_t)m->n_layers * 2 * m->n_kv_heads * c->kv_span_bytes;
 }
 
 /* Is this the layer after whose KV store only output rows go on? */

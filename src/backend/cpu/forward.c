@@ -99,11 +99,16 @@ static void store_row(const struct cpu *c, uint32_t layer, uint32_t block, uint3
 {
     const struct model_config *m = &c->base.model->config;
     enum kv_type type = c->base.options.kv_type;
-    size_t offset = (size_t)at * m->head_dim * KV_TYPE_BYTES(type);
     for (uint32_t h = 0; h < m->n_kv_heads; h++) {
         size_t head = (size_t)h * m->head_dim;
-        c->k.kv_store[type](cpu_kv_span(c, layer, block, 0, h) + offset, k + head, m->head_dim);
-        c->k.kv_store[type](cpu_kv_span(c, layer, block, 1, h) + offset, v + head, m->head_dim);
+        c->k.kv_store[type](&(struct kv_store_args){
+            .k = cpu_kv_span(c, layer, block, 0, h),
+            .v = cpu_kv_span(c, layer, block, 1, h),
+            .at = at,
+            .head_dim = m->head_dim,
+            .key = k + head,
+            .value = v + head,
+        });
     }
 }
 

@@ -174,18 +174,6 @@ static void add_avx2(float *out, const float *x, size_t n)
         out[i] += x[i];
 }
 
-static void kv_store_f16_avx2(void *out, const float *x, size_t n)
-{
-    uint16_t *half = out;
-    size_t i = 0;
-    for (; i + 8 <= n; i += 8) {
-        __m128i v = _mm256_cvtps_ph(_mm256_loadu_ps(x + i), _MM_FROUND_TO_NEAREST_INT);
-        _mm_storeu_si128((__m128i *)(half + i), v);
-    }
-    for (; i < n; i++)
-        half[i] = half_from_float(x[i]);
-}
-
 void vector_avx2_fill(struct kernels *k)
 {
     k->quantize_q8 = quantize_q8_avx2;
@@ -193,5 +181,4 @@ void vector_avx2_fill(struct kernels *k)
     k->rope = rope_avx2;
     k->swiglu = swiglu_avx2;
     k->add = add_avx2;
-    k->kv_store[KV_F16] = kv_store_f16_avx2;
 }

@@ -27,7 +27,7 @@ static void binds_a_good_file(void **state)
     assert_non_null(t.model->rope_factors);
     assert_string_equal(t.model->layers[2].w_down->name, "blk.2.ffn_down.weight");
     assert_string_equal(t.model->layers[1].bo->name, "blk.1.attn_output.bias");
-    assert_int_equal(model_kv_block_bytes(c, KV_F16), 3 * 2 * 2 * KV_BLOCK * 24 * 2);
+    assert_int_equal(model_kv_block_bytes(c, KV_F16), 3 * 2 * 2 * KV_BLOCK * 32 * 2);
     tiny_model_fini(&t);
 }
 

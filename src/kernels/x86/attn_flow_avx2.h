@@ -1,0 +1,163 @@
+/* Attention over spans, tile by tile, in steps of which attn_forms_avx2.h has one form, and a file
+ * that defines ATTN_OWN_STEPS its own:
+ *
+ *     pack_tile      queries i .. i + n - 1 as score_block reads them
+ *     score_block    scores (n, ATTN_SPAN) of one block of positions
+ *     put_weights    LANES softmax weights of one query, as add_values reads them
+ *     add_values     the span's numerators for some vectors of dims, folded into acc
+ *
+ * A tile is n queries. Its span of ATTN_SPAN positions:
+ *
+ *     scores     lanes are positions: a score is one lane's chain of sums over the dims
+ *     softmax    per query; what it must not see is at -infinity
+ *     values     lanes are dims: a numerator is one lane's chain of sums over the positions
+ *
+ * No sum of products crosses lanes, and a chain's order depends on dims and positions only, so a
+ * query's bits do not depend on n. Positions that a query does not see but a neighbour does add
+ * zeros to its sums.
+ */
+#ifndef FIRSTLIGHT_KERNELS_X86_ATTN_FLOW_AVX2_H
+#define FIRSTLIGHT_KERNELS_X86_ATTN_FLOW_AVX2_H
+
+#ifdef ATTN_OWN_STEPS
+#include "kernels/x86/attn_tile_avx2.h"
+#else
+#include "kernels/x86/attn_forms_avx2.h"
+#endif
+
+#include <float.h>
+#include <math.h>
+
+/* Weights of one query relative to their maximum; returns their sum. A query that sees nothing has
+ * the maximum -infinity and only zeros. */
+static float softmax(const struct attn_work *w, size_t row, uint32_t seen, uint32_t n, float *max)
+{
+    float *s = w->scores + row * ATTN_SPAN;
+    vec most = v_set1(-INFINITY), sum = v_zero();
+    for (uint32_t j = 0; j < n; j += LANES) {
+        vec x = v_load(s + j);
+        if (j + LANES > seen) {
+            x = v_below(x, (int)seen - (int)j);
+            v_store(s + j, x);
+        }
+        most = v_max(most, x);
+    }
+    *max = v_max_of(most);
+    vec shift = v_set1(fmaxf(*max, -FLT_MAX));
+    for (uint32_t j = 0; j < n; j += LANES) {
+        vec p = v_exp(v_sub(v_load(s + j), shift));
+        sum = v_add(sum, p);
+        put_weights(w, row, j, p);
+    }
+    return v_sum_of(sum);
+}
+
+/* Both sides were taken relative to their own maxima, so each shrinks by exp(own - new); the first
+ * state by exp(-inf) = 0. */
+ALWAYS_INLINE void merge_factors(vec m, vec later_m, vec *max, vec *factor, vec *later_factor)
+{
+    *max = v_max(m, later_m);
+    vec shift = v_max(*max, v_set1(-FLT_MAX));
+    *factor = v_exp(v_sub(m, shift));
+    *later_factor = v_exp(v_sub(later_m, shift));
+}
+
+/* Scores to weights; the queries' m and l brought up to date. */
+static void tile_softmax(struct attn_tile *t, size_t n)
+{
+    const struct attn_args *a = t->a;
+    float later_m[MAX_QUERIES + LANES], later_l[MAX_QUERIES + LANES];
+    for (size_t r = 0; r < n; r++)
+        later_l[r] = softmax(t->w, r, t->seen[r], t->n_positions, &later_m[r]);
+    for (size_t r = 0; r < n; r += LANES) {
+        size_t lanes = n - r < LANES ? n - r : LANES;
+        vec max, factor, later_factor;
+        vec m = v_load_some(a->m + t->i + r, lanes), l = v_load_some(a->l + t->i + r, lanes);
+        merge_factors(m, v_load_some(later_m + r, lanes), &max, &factor, &later_factor);
+        l = v_fma(v_load_some(later_l + r, lanes), later_factor, v_mul(l, factor));
+        v_store_some(a->m + t->i + r, max, lanes);
+        v_store_some(a->l + t->i + r, l, lanes);
+        v_store_some(t->factor + r, factor, lanes);
+        v_store_some(t->later_factor + r, later_factor, lanes);
+    }
+}
+
+/* All dims of n queries: as many vectors at a time as there are registers. */
+ALWAYS_INLINE void tile_values(const struct attn_tile *t, enum kv_type type, size_t n)
+{
+    size_t dim = 0, dims = t->a->head_dim, wide = n <= WIDE_QUERIES ? 4 : 2;
+    for (; dim + wide * LANES <= dims; dim += wide * LANES)
+        add_values(t, type, dim, n, wide);
+    for (; dim < dims; dim += LANES)
+        add_values(t, type, dim, n, 1);
+}
+
+ALWAYS_INLINE void attend_tile(struct attn_tile *t, enum kv_type type, size_t n)
+{
+    uint32_t end = 0;
+    for (size_t r = 0; r < n; r++) {
+        uint32_t see = t->a->seen[t->i + r];
+        see = see < t->a->end ? see : t->a->end;
+        see = see > t->first ? see - t->first : 0;
+        t->seen[r] = see < ATTN_SPAN ? see : ATTN_SPAN;
+        end = t->seen[r] > end ? t->seen[r] : end;
+    }
+    t->n_positions = end;
+    if (end == 0)
+        return;
+    for (uint32_t j = 0; j < end; j += KV_BLOCK)
+        score_block(t, type, j, n);
+    tile_softmax(t, n);
+    tile_values(t, type, n);
+}
+
+/* The largest tile that n queries fill. */
+static size_t tile_size(size_t n)
+{
+    static const unsigned char sizes[] = {TILE_SIZES};
+    size_t i = 0;
+    while (sizes[i] > n)
+        i++;
+    return sizes[i];
+}
+
+ALWAYS_INLINE void attend(const struct attn_args *a, enum kv_type type)
+{
+    struct attn_work w = {a->scratch, a->scratch + ATTN_TILE * ATTN_SPAN,
+                          a->scratch + 2 * ATTN_TILE * ATTN_SPAN};
+    size_t dims = packed_dims(a->head_dim);
+    for (size_t i = 0, n; i < a->n_q; i += n) {
+        n = tile_size(a->n_q - i);
+        pack_tile(w.q + i * dims, a, i, n);
+    }
+    for (uint32_t first = a->first; first < a->end; first += ATTN_SPAN) {
+        for (size_t i = 0, n; i < a->n_q; i += n) {
+            struct attn_tile t = {.a = a, .w = &w, .q = w.q + i * dims, .i = i, .first = first};
+            n = tile_size(a->n_q - i);
+            switch (n) {
+#define CASE(size)                                                                                 \
+    case size:                                                                                     \
+        attend_tile(&t, type, size);                                                               \
+        break;
+                EACH_TILE_SIZE(CASE)
+#undef CASE
+            }
+        }
+    }
+}
+
+ALWAYS_INLINE void merge(struct attn_state *to, const struct attn_state *later, size_t head_dim)
+{
+    vec max, factor, later_factor;
+    merge_factors(v_set1(to->m), v_set1(later->m), &max, &factor, &later_factor);
+    to->m = v_first(max);
+    to->l = v_first(v_fma(v_set1(later->l), later_factor, v_mul(v_set1(to->l), factor)));
+    for (size_t d = 0; d < head_dim; d += LANES) {
+        size_t lanes = head_dim - d < LANES ? head_dim - d : LANES;
+        vec acc = v_mul(v_load_some(to->acc + d, lanes), factor);
+        acc = v_fma(v_load_some(later->acc + d, lanes), later_factor, acc);
+        v_store_some(to->acc + d, acc, lanes);
+    }
+}
+
+#endif
