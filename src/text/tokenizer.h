@@ -1,7 +1,10 @@
-/* Tokenizers: text to token ids and back, from a model file's metadata.
+/* Tokenizers: text to token ids and back, from a GGUF file's metadata or a Hugging Face folder's
+ * files.
  *
- * Byte-level BPE (tokenizer.ggml.model "gpt2") with the model's own pre-tokenizer. Immutable after
- * opening: any thread may encode at once; each call's scratch is its own.
+ *     text ─► added tokens ─► normalizer ─► pre-tokenizer ─► model ─► ids
+ *             (specials.h)    (normalize.h) (pretok.h)       (bpe.h, unigram.h)
+ *
+ * Immutable after opening: any thread may encode at once; each call's scratch is its own.
  */
 #ifndef FIRSTLIGHT_TEXT_TOKENIZER_H
 #define FIRSTLIGHT_TEXT_TOKENIZER_H
@@ -24,6 +27,25 @@ bool tokens_push(struct tokens *t, int32_t id); /* false: memory */
 void tokens_fini(struct tokens *t);
 
 enum status tokenizer_open(struct tokenizer **out, const struct gguf *g, struct err *err);
+
+/* What a Hugging Face folder says of its tokenizer, as the files' text. Borrowed while opening. */
+struct tokenizer_json {
+    const char *text; /* tokenizer.json */
+    size_t len;
+    const char *config; /* tokenizer_config.json; NULL: none */
+    size_t config_len;
+    const int32_t *end_ids; /* further ids that end a generation: eos_token_id of
+                               generation_config.json and config.json; NULL: none */
+    size_t n_end_ids;
+};
+/* Errors begin with the name of the file, "tokenizer.json" or "tokenizer_config.json", and name the
+ * member. STATUS_UNSUPPORTED: a part of a tokenizer that is not built here, by its name. */
+enum status tokenizer_open_json(struct tokenizer **out, const struct tokenizer_json *files,
+                                struct err *err);
+
+/* The chat template that tokenizer_config.json has (of several, the one named "default"),
+ * NUL-terminated; NULL: none. A GGUF file's is read elsewhere: always NULL. */
+const char *tokenizer_chat_template(const struct tokenizer *t);
 void tokenizer_close(struct tokenizer *t);
 
 enum tokenize_flags {
