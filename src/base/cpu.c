@@ -3,6 +3,7 @@
 #include "base/mem.h"
 
 #include <cpuid.h>
+#include <limits.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -167,16 +168,16 @@ size_t cpu_cache_bytes(int level)
     return 0;
 }
 
-static int quota_count(void)
+int cpu_quota_count(void)
 {
     FILE *f = fopen("/sys/fs/cgroup/cpu.max", "r");
     if (!f)
-        return 0;
+        return INT_MAX;
     long quota, period;
     int fields = fscanf(f, "%ld %ld", &quota, &period);
     fclose(f);
     if (fields != 2 || quota <= 0 || period <= 0)
-        return 0;
+        return INT_MAX;
     return (int)((quota + period - 1) / period);
 }
 
@@ -186,8 +187,8 @@ int cpu_usable_count(void)
     int count = 1;
     if (sched_getaffinity(0, sizeof set, &set) == 0)
         count = CPU_COUNT(&set);
-    int quota = quota_count();
-    if (quota > 0 && quota < count)
+    int quota = cpu_quota_count();
+    if (quota < count)
         count = quota;
     return count > 0 ? count : 1;
 }

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/cpu.h"
 #include "base/mem.h"
+#include "base/places.h"
 
 #include <errno.h>
 #include <immintrin.h>
@@ -33,8 +34,13 @@ struct pool {
     pool_fn *fn;
     void *arg;
     struct worker *workers; /* n_threads; 0 is whoever calls pool_run */
-    uint64_t made;          /* ticks */
-    atomic_ullong ran;      /* ticks inside pool_run */
+    struct place *places;   /* (n_places) */
+    int n_places;
+    int n_cores;       /* that they are of */
+    cpu_set_t allowed; /* what they were found in */
+    bool fenced;       /* each worker keeps to its own */
+    uint64_t made;     /* ticks */
+    atomic_ullong ran; /* ticks inside pool_run */
 
     /* A run: the caller sets fn and arg, bumps `generation` (release); workers load it (acquire).
      */
@@ -119,12 +125,68 @@ static void publish(struct pool *p, atomic_uint *word)
         futex_wake_all(word);
 }
 
+/* --- fences ---------------------------------------------------------------------------------- */
+
+/* Linux may put two workers on one processor while another one is idle, and leave them there: in a
+ * virtual machine it takes an idle processor for one that the host has taken away, and wakes a
+ * worker on the processor of whoever wakes it. So the processors are dealt out to the workers, a
+ * core's threads to the same one, and each keeps to its own. Where there are as many workers as
+ * cores that is one core each; where there are more cores, Linux has a choice and other programs
+ * find room. */
+
+/* Where there are fewer cores than workers each processor is dealt out by itself; with fewer
+ * processors than workers there are no fences. */
+static bool in_fence(const struct pool *p, int place, int worker)
+{
+    int unit = p->n_threads <= p->n_cores ? p->places[place].core : place;
+    return unit % p->n_threads == worker;
+}
+
+/* The pool whose worker this thread was last; its `allowed` is what the thread may use besides. */
+static _Thread_local const struct pool *fenced_by;
+
+/* Also where there are no fences: the thread, or the one that made it, may be in another pool's. A
+ * mask that Linux refuses leaves the worker where it is. */
+static void enter_fence(const struct pool *p, int worker)
+{
+    cpu_set_t own = p->allowed;
+    if (p->fenced) {
+        CPU_ZERO(&own);
+        for (int i = 0; i < p->n_places; i++)
+            if (in_fence(p, i, worker))
+                CPU_SET((size_t)p->places[i].cpu, &own);
+    }
+    fenced_by = p;
+    sched_setaffinity(0, sizeof own, &own);
+}
+
+void pool_leave(const struct pool *p)
+{
+    if (fenced_by != p)
+        return;
+    sched_setaffinity(0, sizeof p->allowed, &p->allowed);
+    fenced_by = NULL;
+}
+
+static void find_places(struct pool *p)
+{
+    if (fenced_by)
+        p->allowed = fenced_by->allowed;
+    else if (sched_getaffinity(0, sizeof p->allowed, &p->allowed) != 0)
+        CPU_ZERO(&p->allowed);
+    p->n_places = places_find(&p->allowed, p->places, CPU_SETSIZE);
+    for (int i = 0; i < p->n_places; i++)
+        p->n_cores += p->places[i].turn == 0;
+    p->fenced = p->n_threads > 1 && p->n_threads <= p->n_places;
+}
+
 static void *worker_main(void *arg)
 {
     struct worker *w = arg;
     struct pool *p = w->pool;
     own_index = w->index;
     mem_forbid(true);
+    enter_fence(p, w->index);
     setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + WORKER_NICE); /* of this thread */
     unsigned seen = 0;
     for (;;) {
@@ -148,27 +210,44 @@ static void stop_workers(struct pool *p, int started)
         pthread_join(p->workers[i].thread, NULL);
 }
 
-enum status pool_create(struct pool **out, int n_threads, struct err *err)
+static void free_pool(struct pool *p)
+{
+    if (p) {
+        mem_free(p->workers);
+        mem_free(p->places);
+    }
+    mem_free(p);
+}
+
+static struct pool *make_pool(int n_threads)
 {
     struct pool *p = mem_aligned(sizeof *p);
-    struct worker *workers = mem_aligned((size_t)n_threads * sizeof *workers);
-    if (!p || !workers) {
-        mem_free(p);
-        mem_free(workers);
-        return err_set(err, STATUS_NO_MEMORY, "no memory for %d worker threads", n_threads);
-    }
+    if (!p)
+        return NULL;
     p->n_threads = n_threads;
-    p->workers = workers;
+    p->workers = mem_aligned((size_t)n_threads * sizeof *p->workers);
+    p->places = mem_array(CPU_SETSIZE, sizeof *p->places);
+    if (p->workers && p->places)
+        return p;
+    free_pool(p);
+    return NULL;
+}
+
+enum status pool_create(struct pool **out, int n_threads, struct err *err)
+{
+    struct pool *p = make_pool(n_threads);
+    if (!p)
+        return err_set(err, STATUS_NO_MEMORY, "no memory for %d worker threads", n_threads);
     p->made = ticks();
-    p->spin_ns = n_threads <= cpu_usable_count() ? SPIN_NS : 0;
+    find_places(p);
+    p->spin_ns = n_threads <= p->n_places && n_threads <= cpu_quota_count() ? SPIN_NS : 0;
     for (int i = 1; i < n_threads; i++) {
-        workers[i].pool = p;
-        workers[i].index = i;
-        int rc = pthread_create(&workers[i].thread, NULL, worker_main, &workers[i]);
+        p->workers[i].pool = p;
+        p->workers[i].index = i;
+        int rc = pthread_create(&p->workers[i].thread, NULL, worker_main, &p->workers[i]);
         if (rc) {
             stop_workers(p, i - 1);
-            mem_free(workers);
-            mem_free(p);
+            free_pool(p);
             return err_set(err, STATUS_NO_MEMORY, "cannot start worker thread %d of %d: %s", i,
                            n_threads - 1, strerror(rc));
         }
@@ -182,8 +261,8 @@ void pool_destroy(struct pool *p)
     if (!p)
         return;
     stop_workers(p, p->n_threads - 1);
-    mem_free(p->workers);
-    mem_free(p);
+    pool_leave(p);
+    free_pool(p);
 }
 
 int pool_threads(const struct pool *p)
@@ -198,6 +277,8 @@ void pool_run(struct pool *p, pool_fn *fn, void *arg)
     p->arg = arg;
     atomic_store_explicit(&p->running, (unsigned)p->n_threads - 1, memory_order_relaxed);
     publish(p, &p->generation);
+    if (fenced_by != p)
+        enter_fence(p, 0);
     fn(arg, 0);
     unsigned left;
     while ((left = atomic_load_explicit(&p->running, memory_order_acquire)) != 0)

@@ -3,6 +3,9 @@
  * The thread that calls pool_run is worker 0 and takes part. Workers spin briefly after a run
  * (about 20 us, not at all when there are more threads than processors), then sleep on a futex: an
  * idle pool uses no CPU. Inside a run, pool_barrier waits for all workers of the pool.
+ *
+ * Where there is a processor for each, workers keep to different ones (places.h): their affinity
+ * masks are parts of the creating thread's, worker 0's until pool_leave.
  */
 #ifndef FIRSTLIGHT_BASE_POOL_H
 #define FIRSTLIGHT_BASE_POOL_H
@@ -25,6 +28,10 @@ int pool_threads(const struct pool *p);
 /* Runs fn(arg, worker) on every worker and returns when all have returned. One run at a time, from
  * one thread. What the caller wrote before is visible to the workers, and theirs to it after. */
 void pool_run(struct pool *p, pool_fn *fn, void *arg);
+
+/* The calling thread, which has called pool_run, may use all processors again, until it calls it
+ * the next time. pool_destroy does it too. */
+void pool_leave(const struct pool *p);
 
 /* Inside a run: returns when all workers have called it, with each one's writes visible to all. */
 void pool_barrier(struct pool *p);

@@ -199,6 +199,7 @@ static enum status cpu_open(struct backend **out, const struct model *model,
         return st;
     }
     rope_fill(c);
+    pool_leave(c->pool); /* the engine thread is worker 0, not whoever opens */
     *out = &c->base;
     return STATUS_OK;
 }
