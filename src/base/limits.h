@@ -10,6 +10,7 @@
 #define LIMIT_GGUF_KEY_BYTES   65535       /* bytes of a metadata key (the format's own limit) */
 #define LIMIT_GGUF_TENSOR_NAME 64          /* bytes of a tensor's name (the format's own limit) */
 #define LIMIT_GGUF_ARRAY_DEPTH 4           /* arrays in arrays */
+#define LIMIT_MODEL_FILES      1024        /* files of one model */
 #define LIMIT_MODEL_LAYERS     1024
 #define LIMIT_MODEL_VOCAB      (1u << 21)
 #define LIMIT_MODEL_WIDTH      (1u << 20) /* embedding and feed-forward length */

@@ -2,17 +2,14 @@
 
 #include "base/limits.h"
 #include "base/mem.h"
+#include "weights/file_map.h"
 #include "weights/gguf_reader.h"
+#include "weights/gguf_split.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #define DEFAULT_ALIGNMENT 32
 /* Below this the values of a tensor (F32 at the widest) could lie across their own boundary. */
@@ -31,9 +28,10 @@
  * by_key and by_name point into values and tensors, in the order of their names. */
 struct gguf {
     char *path;
-    void *map; /* NULL when the bytes are the caller's */
+    struct file_map map; /* empty when the bytes are the caller's */
     const unsigned char *bytes;
     size_t len;
+    size_t file_size; /* of all files together */
     uint32_t version;
     uint32_t alignment;
     size_t data_start;
@@ -45,7 +43,11 @@ struct gguf {
     struct tensor *tensors; /* (n_tensors) */
     const struct tensor **by_name;
     char (*names)[LIMIT_GGUF_TENSOR_NAME + 1]; /* the tensors' names, with a NUL each */
+    size_t *offsets; /* (n_tensors) in the tensors' own files; NULL: they are in bytes */
     size_t n_tensors;
+
+    void (*release)(void *take_owned); /* of an assembled one; may be NULL */
+    void *take_owned;
 };
 
 static enum status no_memory(struct err *err, const char *what, size_t count)
@@ -385,7 +387,7 @@ enum status gguf_parse(struct gguf **out, const void *bytes, size_t len, struct 
     if (s != STATUS_OK)
         return s;
     g->bytes = bytes;
-    g->len = len;
+    g->file_size = g->len = len;
     s = parse(g, err);
     if (s == STATUS_OK)
         *out = g;
@@ -394,61 +396,15 @@ enum status gguf_parse(struct gguf **out, const void *bytes, size_t len, struct 
     return s;
 }
 
-static enum status io_error(struct err *err, const char *doing)
-{
-    return err_set(err, errno == ENOENT ? STATUS_NOT_FOUND : STATUS_IO, "cannot %s: %s", doing,
-                   strerror(errno));
-}
-
-static const char *kind_text(mode_t mode)
-{
-    if (S_ISDIR(mode))
-        return "a directory";
-    if (S_ISFIFO(mode))
-        return "a FIFO";
-    if (S_ISSOCK(mode))
-        return "a socket";
-    return "a device";
-}
-
-/* Maps the open file. An empty one is left unmapped for check_magic to refuse. */
-static enum status map_file(struct gguf *g, int fd, struct err *err)
-{
-    struct stat st;
-    if (fstat(fd, &st) != 0)
-        return io_error(err, "stat");
-    if (!S_ISREG(st.st_mode))
-        return err_set(err, STATUS_INVALID, "expected a regular file, found %s",
-                       kind_text(st.st_mode));
-    if (st.st_size == 0)
-        return STATUS_OK;
-    void *map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (map == MAP_FAILED)
-        return io_error(err, "map");
-    g->map = map;
-    g->bytes = map;
-    g->len = (size_t)st.st_size;
-    return STATUS_OK;
-}
-
-/* O_NONBLOCK, so that a FIFO is refused instead of waited for. */
-static enum status open_and_map(struct gguf *g, struct err *err)
-{
-    int fd = open(g->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0)
-        return io_error(err, "open");
-    enum status s = map_file(g, fd, err);
-    close(fd);
-    return s;
-}
-
-enum status gguf_open(struct gguf **out, const char *path, struct err *err)
+enum status gguf_open_part(struct gguf **out, const char *path, struct err *err)
 {
     struct gguf *g = NULL;
     enum status s = create(&g, path, err);
     if (s != STATUS_OK)
         return s;
-    s = open_and_map(g, err);
+    s = file_map_open(&g->map, path, err);
+    g->bytes = g->map.bytes; /* an empty file is left for check_magic to refuse */
+    g->file_size = g->len = g->map.len;
     if (s == STATUS_OK)
         s = parse(g, err);
     if (s != STATUS_OK) {
@@ -460,18 +416,76 @@ enum status gguf_open(struct gguf **out, const char *path, struct err *err)
     return STATUS_OK;
 }
 
+enum status gguf_open(struct gguf **out, const char *path, struct err *err)
+{
+    enum status s = gguf_open_part(out, path, err);
+    return s == STATUS_OK && gguf_split_is_part(*out) ? gguf_split_join(out, err) : s;
+}
+
+/* Assembling. */
+
+/* The tensors as the caller has them; names are copied. */
+static enum status adopt_tensors(struct gguf *g, const struct gguf_assembly *a, struct err *err)
+{
+    g->n_tensors = a->n_tensors;
+    g->tensors = mem_array(g->n_tensors, sizeof *g->tensors);
+    g->by_name = mem_array(g->n_tensors, sizeof *g->by_name);
+    g->names = mem_array(g->n_tensors, sizeof *g->names);
+    g->offsets = mem_array(g->n_tensors, sizeof *g->offsets);
+    if (!g->tensors || !g->by_name || !g->names || !g->offsets)
+        return no_memory(err, "tensors", g->n_tensors);
+    for (size_t i = 0; i < g->n_tensors; i++) {
+        size_t len = strlen(a->tensors[i].name);
+        REQUIRE(len <= LIMIT_GGUF_TENSOR_NAME);
+        memcpy(g->names[i], a->tensors[i].name, len + 1);
+        g->tensors[i] = a->tensors[i];
+        g->tensors[i].name = g->names[i];
+        if (a->offsets)
+            g->offsets[i] = a->offsets[i];
+    }
+    return index_tensors(g, err);
+}
+
+enum status gguf_assemble(struct gguf **out, const struct gguf_assembly *a, struct err *err)
+{
+    struct gguf *g = NULL;
+    enum status s = create(&g, a->path, err);
+    if (s != STATUS_OK)
+        return s;
+    struct gguf_reader r = {.bytes = a->metadata, .len = a->metadata_len, .pos = 0, .err = err};
+    g->bytes = a->metadata;
+    g->len = a->metadata_len;
+    g->file_size = a->file_size;
+    s = read_header(g, &r);
+    g->n_tensors = 0; /* those of the metadata's own file are none of ours */
+    if (s == STATUS_OK)
+        s = read_metadata(g, &r);
+    if (s == STATUS_OK)
+        s = adopt_tensors(g, a, err);
+    if (s != STATUS_OK) {
+        gguf_close(g);
+        return s;
+    }
+    g->release = a->release;
+    g->take_owned = a->take_owned;
+    *out = g;
+    return STATUS_OK;
+}
+
 void gguf_close(struct gguf *g)
 {
     if (!g)
         return;
-    if (g->map)
-        munmap(g->map, g->len);
+    file_map_close(&g->map);
+    mem_free(g->offsets);
     mem_free(g->names);
     mem_free(g->by_name);
     mem_free(g->tensors);
     mem_free(g->by_key);
     mem_free(g->values);
     mem_free(g->path);
+    if (g->release)
+        g->release(g->take_owned);
     mem_free(g);
 }
 
@@ -489,12 +503,18 @@ uint32_t gguf_version(const struct gguf *g)
 
 size_t gguf_file_size(const struct gguf *g)
 {
-    return g->len;
+    return g->file_size;
 }
 
 size_t gguf_tensor_count(const struct gguf *g)
 {
     return g->n_tensors;
+}
+
+const void *gguf_bytes(const struct gguf *g, size_t *len)
+{
+    *len = g->len;
+    return g->bytes;
 }
 
 const struct tensor *gguf_tensor_at(const struct gguf *g, size_t i)
@@ -514,6 +534,8 @@ const struct tensor *gguf_tensor(const struct gguf *g, const char *name)
 
 size_t gguf_tensor_offset(const struct gguf *g, const struct tensor *t)
 {
+    if (g->offsets)
+        return g->offsets[t - g->tensors];
     return (size_t)((const unsigned char *)t->data - g->bytes);
 }
 

@@ -44,17 +44,40 @@ struct gguf_value {
     const void *data;       /* `count` elements as the file has them: little-endian, unaligned */
 };
 
-/* Maps and parses the file at `path`. Errors name the file and what was expected and found. */
+/* Maps and parses the file at `path`. One part of a split model ("NAME-00001-of-00003.gguf") opens
+ * all of them as one; parts that are missing are named. Errors name the file and what was expected
+ * and found. */
 enum status gguf_open(struct gguf **out, const char *path, struct err *err);
+
+/* The file at `path` alone, even if it is a part of a split model. */
+enum status gguf_open_part(struct gguf **out, const char *path, struct err *err);
 
 /* Parses `len` bytes in memory, which must outlive the result: what gguf_open does after mapping,
  * and what the fuzz target calls. */
 enum status gguf_parse(struct gguf **out, const void *bytes, size_t len, struct err *err);
 void gguf_close(struct gguf *g);
 
+/* A model whose tensors do not lie behind its metadata: parts of a split file, a Hugging Face
+ * folder, weights that were quantised when they were loaded. */
+struct gguf_assembly {
+    const char *path;     /* for messages; copied */
+    const void *metadata; /* a GGUF file's bytes from its magic to its last pair, at least */
+    size_t metadata_len;
+    const struct tensor *tensors; /* names of up to LIMIT_GGUF_TENSOR_NAME bytes; copied */
+    const size_t *offsets;        /* of the tensors in their files; NULL: all 0; copied */
+    size_t n_tensors;
+    size_t file_size; /* of all files together */
+    /* gguf_close ends with release(take_owned), which frees metadata and data; may be NULL. After
+     * an error it is not called. */
+    void (*release)(void *take_owned);
+    void *take_owned;
+};
+enum status gguf_assemble(struct gguf **out, const struct gguf_assembly *a, struct err *err);
+
 const char *gguf_path(const struct gguf *g); /* "(memory)" after gguf_parse */
 uint32_t gguf_version(const struct gguf *g);
-size_t gguf_file_size(const struct gguf *g);
+size_t gguf_file_size(const struct gguf *g);               /* of all parts */
+const void *gguf_bytes(const struct gguf *g, size_t *len); /* what was parsed */
 
 /* Tensors and pairs are numbered in the file's order; look-ups by name are binary searches. */
 size_t gguf_tensor_count(const struct gguf *g);
