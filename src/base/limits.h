@@ -4,20 +4,23 @@
 #define FIRSTLIGHT_BASE_LIMITS_H
 
 /* Model files */
-#define LIMIT_GGUF_TENSORS     65536       /* tensors in a file */
-#define LIMIT_GGUF_KEYS        65536       /* metadata pairs in a file */
-#define LIMIT_GGUF_STRING      (16u << 20) /* bytes of one metadata string */
-#define LIMIT_GGUF_KEY_BYTES   65535       /* bytes of a metadata key (the format's own limit) */
-#define LIMIT_GGUF_TENSOR_NAME 64          /* bytes of a tensor's name (the format's own limit) */
-#define LIMIT_GGUF_ARRAY_DEPTH 4           /* arrays in arrays */
-#define LIMIT_MODEL_FILES      1024        /* files of one model */
-#define LIMIT_MODEL_LAYERS     1024
-#define LIMIT_MODEL_VOCAB      (1u << 21)
-#define LIMIT_MODEL_WIDTH      (1u << 20) /* embedding and feed-forward length */
-#define LIMIT_MODEL_HEADS      4096
-#define LIMIT_MODEL_HEAD_DIM   256        /* dimensions of one attention head */
-#define LIMIT_MODEL_MERGES     (1u << 22) /* merges of a byte-pair vocabulary */
-#define LIMIT_TOKEN_BYTES      1024       /* bytes of one vocabulary entry */
+#define LIMIT_GGUF_TENSORS       65536       /* tensors in a file */
+#define LIMIT_GGUF_KEYS          65536       /* metadata pairs in a file */
+#define LIMIT_GGUF_STRING        (16u << 20) /* bytes of one metadata string */
+#define LIMIT_GGUF_KEY_BYTES     65535       /* bytes of a metadata key (the format's own limit) */
+#define LIMIT_GGUF_TENSOR_NAME   64          /* bytes of a tensor's name (the format's own limit) */
+#define LIMIT_GGUF_ARRAY_DEPTH   4           /* arrays in arrays */
+#define LIMIT_SAFETENSORS_HEADER (16u << 20) /* bytes of a safetensors header or index */
+#define LIMIT_CONFIG_BYTES       (4u << 20)  /* config.json and its like */
+#define LIMIT_TOKENIZER_BYTES    (128u << 20) /* tokenizer.json */
+#define LIMIT_MODEL_FILES        1024         /* files of one model */
+#define LIMIT_MODEL_LAYERS       1024
+#define LIMIT_MODEL_VOCAB        (1u << 21)
+#define LIMIT_MODEL_WIDTH        (1u << 20) /* embedding and feed-forward length */
+#define LIMIT_MODEL_HEADS        4096
+#define LIMIT_MODEL_HEAD_DIM     256        /* dimensions of one attention head */
+#define LIMIT_MODEL_MERGES       (1u << 22) /* merges of a byte-pair vocabulary */
+#define LIMIT_TOKEN_BYTES        1024       /* bytes of one vocabulary entry */
 
 /* Chat templates */
 #define LIMIT_TEMPLATE_BYTES   (256u << 10) /* source of a template */
