@@ -2,6 +2,7 @@
 
 #include "cli/flags.h"
 #include "cli/inspect_report.h"
+#include "model/source.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -58,7 +59,7 @@ static enum status inspect(const struct args *a, struct err *err)
     struct gguf *g = NULL;
     if (!a->path)
         return err_set(err, STATUS_INVALID, "expected a model file: firstlight inspect MODEL");
-    enum status s = gguf_open(&g, a->path, err);
+    enum status s = source_open(&g, a->path, err);
     if (s == STATUS_OK)
         s = print_report(g, a->json, err);
     gguf_close(g);
@@ -71,7 +72,9 @@ int inspect_main(int argc, char **argv)
     struct flag_set set = {
         .command = COMMAND,
         .usage = "MODEL [--json]",
-        .about = "Prints what is in a GGUF file: metadata, tensors and totals.",
+        .about = "Prints what is in a GGUF file or a Hugging Face folder (as the GGUF file it "
+                 "would be):\n"
+                 "metadata, tensors and totals.",
         .groups = {FLAG_GROUP(own_flags, &args)},
         .positional = &args.path,
         .max_positional = 1,

@@ -33,8 +33,8 @@ static const struct flag own_flags[] = {
 /* One run of the command. */
 struct job {
     const struct args *args;
-    struct gguf *gguf;
-    struct model *model;
+    struct loader loader;
+    const struct model *model; /* the loader's */
     struct evaluator *evaluator;
     int32_t *tokens;
     uint32_t n_tokens;
@@ -117,13 +117,12 @@ static enum status write_npy(struct job *job, struct err *err)
     return STATUS_OK;
 }
 
-/* Without loader_open: a model under test need not have a tokenizer. */
+/* A model under test need not have a tokenizer. */
 static enum status run(struct job *job, struct err *err)
 {
     struct backend_options o = options_backend(&job->args->options);
-    enum status st = gguf_open(&job->gguf, job->args->options.model, err);
-    if (!st)
-        st = model_bind(&job->model, job->gguf, err);
+    enum status st = options_load_model(&job->args->options, &job->loader, err);
+    job->model = job->loader.model;
     if (!st)
         st = read_ids(job, err);
     if (st)
@@ -157,7 +156,6 @@ int logits_main(int argc, char **argv)
         st = run(&job, &err);
     evaluator_close(job.evaluator);
     mem_free(job.tokens);
-    model_free(job.model);
-    gguf_close(job.gguf);
+    loader_close(&job.loader);
     return st ? flags_fail(COMMAND, &err) : EXIT_SUCCESS;
 }

@@ -54,7 +54,7 @@ static enum status parse_profile(void *field, const char *text, struct err *err)
 
 // clang-format off
 static const struct flag model_flags[] = {
-    {"--model", "PATH", "GGUF file",
+    {"--model", "PATH", "GGUF file, or Hugging Face folder",
      FLAG_TEXT, FIELD(model)},
     {"--threads", "N", "threads that compute (default: all usable processors)",
      FLAG_U32, FIELD(n_threads), .min = 1, .max = LIMIT_THREADS,
@@ -207,11 +207,27 @@ static void show_progress(void *arg, const char *what, double fraction)
         fprintf(stderr, "\r\033[K");
 }
 
-enum status options_load(const struct options *o, struct loader *out, struct err *err)
+static enum status load(const struct options *o, bool model_only, struct loader *out,
+                        struct err *err)
 {
     bool terminal = isatty(STDERR_FILENO);
-    enum status st = loader_open(out, o->model, terminal ? show_progress : NULL, NULL, err);
+    const struct loader_options loader = {
+        .path = o->model,
+        .model_only = model_only,
+        .progress = terminal ? show_progress : NULL,
+    };
+    enum status st = loader_open_with(out, &loader, err);
     if (st && terminal)
         fputs("\r\033[K", stderr); /* the error's line begins at its left */
     return st;
+}
+
+enum status options_load(const struct options *o, struct loader *out, struct err *err)
+{
+    return load(o, false, out, err);
+}
+
+enum status options_load_model(const struct options *o, struct loader *out, struct err *err)
+{
+    return load(o, true, out, err);
 }

@@ -58,4 +58,7 @@ enum status options_engine(const struct options *o, struct engine_options *out, 
 /* loader_open with progress on stderr when that is a terminal. */
 enum status options_load(const struct options *o, struct loader *out, struct err *err);
 
+/* The same without tokenizer and chat template. */
+enum status options_load_model(const struct options *o, struct loader *out, struct err *err);
+
 #endif

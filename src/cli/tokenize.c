@@ -3,6 +3,7 @@
 #include "base/buf.h"
 #include "cli/flags.h"
 #include "cli/options.h"
+#include "model/source.h"
 #include "text/tokenizer.h"
 #include "weights/gguf.h"
 
@@ -107,13 +108,10 @@ static enum status run(const struct args *a, struct buf *in, struct buf *out, st
         (a->no_special ? 0u : TOKENIZE_SPECIAL) | (a->add_special ? TOKENIZE_ADD : 0u);
     struct gguf *g = NULL;
     struct tokenizer *t = NULL;
-    enum status status = gguf_open(&g, a->model, err);
+    enum status status = source_open(&g, a->model, err);
 
-    if (status == STATUS_OK) {
-        status = tokenizer_open(&t, g, err);
-        if (status != STATUS_OK)
-            err_context(err, "%s", a->model);
-    }
+    if (status == STATUS_OK)
+        status = source_tokenizer(&t, g, err);
     if (status == STATUS_OK)
         status = read_input(in, err);
     if (status == STATUS_OK)

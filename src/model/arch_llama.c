@@ -30,7 +30,7 @@ static const struct arch_tensor layer_tensors[] = {
     {"blk.%u.ffn_down.weight", LAYER(w_down), ARCH_FF, ARCH_MODEL, 0},
 };
 
-static const char *const refused_keys[] = {"expert_count", NULL};
+static const char *const refused_keys[] = {"expert_count", "attention.sliding_window", NULL};
 
 const struct arch arch_llama = {
     .name = "llama",

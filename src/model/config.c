@@ -1,6 +1,7 @@
 /* The configuration of a model from "<architecture>.<key>" metadata. */
 #include "base/limits.h"
 #include "model/arch.h"
+#include "model/hf_folder.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -157,6 +158,23 @@ static enum status read_scaling(struct model_config *c, const struct arch *arch,
     return read_positive(g, key, &c->rope_factor, err);
 }
 
+/* Models that were not read from a GGUF file may have their rotary pairs in another order. */
+static enum status read_rope_style(struct model_config *c, const struct gguf *g, struct err *err)
+{
+    struct gguf_string style;
+    if (!gguf_value(g, HF_FOLDER_ROPE))
+        return STATUS_OK;
+    enum status st = gguf_get_string(g, HF_FOLDER_ROPE, &style, err);
+    if (st)
+        return st;
+    if (!string_is(style, "halves"))
+        return err_param(err, STATUS_INVALID, HF_FOLDER_ROPE,
+                         HF_FOLDER_ROPE ": expected \"halves\", found \"%.*s\"",
+                         (int)(style.len < 64 ? style.len : 64), style.bytes);
+    c->rope_style = ROPE_HALVES;
+    return STATUS_OK;
+}
+
 static enum status check_refused(const struct arch *arch, const struct gguf *g, struct err *err)
 {
     for (const char *const *name = arch->refused_keys; *name; name++) {
@@ -183,5 +201,7 @@ enum status config_read(struct model_config *c, const struct arch *arch, const s
         st = check_heads(c, arch, g, err);
     if (!st)
         st = read_scaling(c, arch, g, err);
+    if (!st)
+        st = read_rope_style(c, g, err);
     return st;
 }

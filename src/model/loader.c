@@ -1,63 +1,95 @@
 #include "model/loader.h"
 
+#include "base/mem.h"
+#include "model/source.h"
 #include "text/utf8.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #define PREFETCH_STEP ((size_t)16 << 20)
 
-static void report(loader_progress *progress, void *arg, const char *what, double fraction)
+static void report(const struct loader_options *o, const char *what, double fraction)
 {
-    if (progress)
-        progress(arg, what, fraction);
+    if (o->progress)
+        o->progress(o->arg, what, fraction);
 }
 
-/* The tensors' bytes lie together at the end of the file. */
-static void data_span(const struct gguf *g, const char **begin, const char **end)
+/* Pages with weights on them: [begin, end). */
+struct span {
+    const char *begin, *end;
+};
+
+static int compare_spans(const void *a, const void *b)
 {
-    *begin = *end = NULL;
-    for (size_t i = 0; i < gguf_tensor_count(g); i++) {
+    const struct span *x = a, *y = b;
+    return (x->begin > y->begin) - (x->begin < y->begin);
+}
+
+/* The pages of all tensors, in order, those that touch as one. Returns how many; NULL *out when
+ * memory is short, which only costs the advice. */
+static size_t find_spans(const struct gguf *g, struct span **out)
+{
+    size_t n = gguf_tensor_count(g), merged = 0;
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    struct span *spans = mem_array(n, sizeof *spans);
+    *out = spans;
+    for (size_t i = 0; i < n && spans; i++) {
         const struct tensor *t = gguf_tensor_at(g, i);
-        const char *data = t->data;
-        if (!*begin || data < *begin)
-            *begin = data;
-        if (!*end || data + t->size > *end)
-            *end = data + t->size;
+        const char *data = t->data, *end = data + t->size;
+        spans[i].begin = data - (uintptr_t)data % page;
+        spans[i].end = end + (page - (uintptr_t)end % page) % page;
     }
+    if (!spans || n == 0)
+        return 0;
+    qsort(spans, n, sizeof *spans, compare_spans);
+    for (size_t i = 1; i < n; i++) {
+        if (spans[i].begin > spans[merged].end)
+            spans[++merged] = spans[i];
+        else if (spans[i].end > spans[merged].end)
+            spans[merged].end = spans[i].end;
+    }
+    return merged + 1;
 }
 
 /* Maps the weights' pages now, so that the first request does not wait for the disk. Advice only:
  * a kernel that knows no MADV_POPULATE_READ reads ahead instead. */
-static void prefetch(const struct gguf *g, loader_progress *progress, void *arg)
+static void prefetch(const struct gguf *g, const struct loader_options *o)
 {
-    const char *begin, *end;
-    data_span(g, &begin, &end);
-    if (!begin)
-        return;
-    size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    const char *p = begin - (uintptr_t)begin % page;
-    size_t total = (size_t)(end - p);
-    madvise((void *)p, total, MADV_HUGEPAGE);
-    for (size_t done = 0; done < total; done += PREFETCH_STEP) {
-        size_t n = total - done < PREFETCH_STEP ? total - done : PREFETCH_STEP;
-        if (madvise((void *)(p + done), n, MADV_POPULATE_READ) != 0)
-            madvise((void *)(p + done), n, MADV_WILLNEED);
-        report(progress, arg, "reading weights", (double)(done + n) / (double)total);
+    struct span *spans;
+    size_t n = find_spans(g, &spans), total = 0, done = 0;
+    for (size_t i = 0; i < n; i++)
+        total += (size_t)(spans[i].end - spans[i].begin);
+    for (size_t i = 0; i < n; i++) {
+        madvise((void *)spans[i].begin, (size_t)(spans[i].end - spans[i].begin), MADV_HUGEPAGE);
+        for (const char *p = spans[i].begin; p < spans[i].end; p += PREFETCH_STEP) {
+            size_t left = (size_t)(spans[i].end - p);
+            size_t step = left < PREFETCH_STEP ? left : PREFETCH_STEP;
+            if (madvise((void *)p, step, MADV_POPULATE_READ) != 0)
+                madvise((void *)p, step, MADV_WILLNEED);
+            done += step;
+            report(o, "reading weights", (double)done / (double)total);
+        }
     }
+    mem_free(spans);
 }
 
 /* The file's name without folder and ".gguf": what the user typed, and fit for a URL, which the
  * file's general.name ("Smollm2 135M 8k Lc100K Mix1 Ep2") is not. */
 static void set_name(struct loader *l, const char *path)
 {
-    const char *slash = strrchr(path, '/');
-    const char *name = slash ? slash + 1 : path;
-    const char *dot = strrchr(name, '.');
-    size_t len =
-        dot && dot > name && strcmp(dot, ".gguf") == 0 ? (size_t)(dot - name) : strlen(name);
+    size_t end = strlen(path);
+    while (end > 1 && path[end - 1] == '/')
+        end--; /* a folder's */
+    const char *name = path + end;
+    while (name > path && name[-1] != '/')
+        name--;
+    size_t len = (size_t)(path + end - name);
+    if (len > strlen(".gguf") && strncmp(path + end - strlen(".gguf"), ".gguf", 5) == 0)
+        len -= strlen(".gguf");
     if (len >= sizeof l->name)
         len = sizeof l->name - 1;
     len = utf8_valid_prefix(name, len); /* a client must be able to send it back */
@@ -76,50 +108,56 @@ static void load_template(struct loader *l)
         err_context(&l->template_err, "tokenizer.chat_template");
 }
 
+/* A GGUF file has an entry for every row of the embedding; folders leave out rows that only fill a
+ * matrix up. */
 static enum status check_vocab(const struct loader *l, struct err *err)
 {
     uint32_t tokens = tokenizer_vocab_size(l->tokenizer);
     uint32_t rows = l->model->config.n_vocab;
-    if (tokens == rows)
+    bool folder = gguf_value(l->gguf, "tokenizer.ggml.tokens") == NULL;
+    if (tokens == rows || (folder && tokens < rows))
         return STATUS_OK;
-    return err_param(err, STATUS_INVALID, "tokenizer.ggml.tokens",
-                     "tokenizer.ggml.tokens: expected the embedding's %u entries, found %u", rows,
-                     tokens);
+    const char *what = folder ? "tokenizer.json" : "tokenizer.ggml.tokens";
+    return err_param(err, STATUS_INVALID, what,
+                     "%s: %s: expected %sthe embedding's %u entries, found %u", gguf_path(l->gguf),
+                     what, folder ? "at most " : "", rows, tokens);
 }
 
-/* What the open file holds; an error does not name the file. */
-static enum status load_parts(struct loader *l, loader_progress *progress, void *arg,
-                              struct err *err)
+static enum status load_text(struct loader *l, const struct loader_options *o, struct err *err)
 {
-    enum status st = model_bind(&l->model, l->gguf, err);
-    if (st)
-        return st;
-    report(progress, arg, "reading tokenizer", 0);
-    st = tokenizer_open(&l->tokenizer, l->gguf, err);
+    report(o, "reading tokenizer", 0);
+    enum status st = source_tokenizer(&l->tokenizer, l->gguf, err);
     if (!st)
         st = check_vocab(l, err);
+    if (!st)
+        load_template(l);
+    return st;
+}
+
+enum status loader_open_with(struct loader *out, const struct loader_options *o, struct err *err)
+{
+    memset(out, 0, sizeof *out);
+    report(o, "reading metadata", 0);
+    enum status st = source_open(&out->gguf, o->path, err);
     if (st)
         return st;
-    load_template(l);
-    prefetch(l->gguf, progress, arg);
+    set_name(out, o->path);
+    st = source_model(&out->model, out->gguf, err);
+    if (!st && !o->model_only)
+        st = load_text(out, o, err);
+    if (st) {
+        loader_close(out);
+        return st;
+    }
+    prefetch(out->gguf, o);
     return STATUS_OK;
 }
 
 enum status loader_open(struct loader *out, const char *path, loader_progress *progress, void *arg,
                         struct err *err)
 {
-    memset(out, 0, sizeof *out);
-    report(progress, arg, "reading metadata", 0);
-    enum status st = gguf_open(&out->gguf, path, err); /* its errors name the file */
-    if (st)
-        return st;
-    set_name(out, path);
-    st = load_parts(out, progress, arg, err);
-    if (st) {
-        loader_close(out);
-        return err_context(err, "%s", path);
-    }
-    return STATUS_OK;
+    const struct loader_options o = {.path = path, .progress = progress, .arg = arg};
+    return loader_open_with(out, &o, err);
 }
 
 void loader_close(struct loader *l)

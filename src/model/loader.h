@@ -1,5 +1,5 @@
-/* Everything that one model file gives: weights, tokenizer, chat template. Opened and closed as
- * one. */
+/* Everything that a model file or folder gives: weights, tokenizer, chat template. Opened and
+ * closed as one. */
 #ifndef FIRSTLIGHT_MODEL_LOADER_H
 #define FIRSTLIGHT_MODEL_LOADER_H
 
@@ -8,17 +8,28 @@
 #include "text/template.h"
 #include "text/tokenizer.h"
 
+#include <stdbool.h>
+
 struct loader {
     struct gguf *gguf;
     struct model *model;
     struct tokenizer *tokenizer;
     struct template *chat_template; /* NULL when the file has none, or one we cannot compile */
     struct err template_err;        /* why not, in the latter case; else all zero */
-    char name[128];                 /* the file's name without ".gguf" */
+    char name[128];                 /* the file's name without ".gguf", or the folder's */
 };
 
 /* Called with what is being done and how much of it (0 .. 1). May be NULL. */
 typedef void loader_progress(void *arg, const char *what, double fraction);
+
+struct loader_options {
+    const char *path;
+    bool model_only; /* no tokenizer, no chat template: NULL both */
+    loader_progress *progress;
+    void *arg;
+};
+
+enum status loader_open_with(struct loader *out, const struct loader_options *o, struct err *err);
 
 enum status loader_open(struct loader *out, const char *path, loader_progress *progress, void *arg,
                         struct err *err);

@@ -107,14 +107,14 @@ struct shards {
 
 static enum status check_file_name(const char *tensor, const json_t *value, struct err *err)
 {
-    char text[SAFETENSORS_QUOTED];
+    char text[SAFETENSORS_SHOWN];
     const char *file = json_string_value(value);
     if (file && *file && *file != '.' && !strchr(file, '/'))
         return STATUS_OK;
     return err_set(err, STATUS_INVALID,
                    "weight_map: tensor %s: expected the name of a file in the same folder, found "
                    "%s",
-                   safetensors_file_quote(tensor, text), file ? file : "no string");
+                   safetensors_show(tensor, text), file ? file : "no string");
 }
 
 static enum status collect_names(struct shards *sh, struct err *err)
@@ -201,7 +201,7 @@ static int compare_tensors(const void *a, const void *b)
 
 static enum status take_indexed(struct safetensors *s, const struct shards *sh, struct err *err)
 {
-    char text[SAFETENSORS_QUOTED];
+    char text[SAFETENSORS_SHOWN];
     const char *name;
     json_t *file;
     s->tensors = mem_array(json_object_size(sh->map), sizeof *s->tensors);
@@ -215,7 +215,7 @@ static enum status take_indexed(struct safetensors *s, const struct shards *sh, 
         if (!t)
             return err_set(err, STATUS_INVALID,
                            "%s: expected tensor %s, which " INDEX " says is there, found none",
-                           f->path, safetensors_file_quote(name, text));
+                           f->path, safetensors_show(name, text));
         s->tensors[s->n_tensors++] = t;
     }
     qsort(s->tensors, s->n_tensors, sizeof *s->tensors, compare_tensors);

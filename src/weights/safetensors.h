@@ -48,6 +48,11 @@ void safetensors_close(struct safetensors *s);
 size_t safetensors_count(const struct safetensors *s);
 const struct safetensors_tensor *safetensors_at(const struct safetensors *s, size_t i);
 const struct safetensors_tensor *safetensors_find(const struct safetensors *s, const char *name);
+
+/* A name that a file chose, in quotes and fit for an error's line; returns out. */
+#define SAFETENSORS_SHOWN 128
+const char *safetensors_show(const char *name, char out[static SAFETENSORS_SHOWN]);
+
 size_t safetensors_file_size(const struct safetensors *s); /* of all files together */
 
 #endif

@@ -26,15 +26,15 @@ static const struct dtype {
     {"F6_E3M2", 6, TENSOR_TYPES}, {"F4", 4, TENSOR_TYPES},
 };
 
-const char *safetensors_file_quote(const char *name, char out[static SAFETENSORS_QUOTED])
+const char *safetensors_show(const char *name, char out[static SAFETENSORS_SHOWN])
 {
-    return gguf_string_text((struct gguf_string){name, strlen(name)}, out, SAFETENSORS_QUOTED);
+    return gguf_string_text((struct gguf_string){name, strlen(name)}, out, SAFETENSORS_SHOWN);
 }
 
 static enum status read_dtype(struct safetensors_tensor *t, const json_t *info, unsigned *bits,
                               struct err *err)
 {
-    char text[SAFETENSORS_QUOTED];
+    char text[SAFETENSORS_SHOWN];
     const char *name = json_string_value(json_object_get(info, "dtype"));
     if (!name)
         return err_set(err, STATUS_INVALID, "dtype: expected a string such as \"BF16\"");
@@ -48,7 +48,7 @@ static enum status read_dtype(struct safetensors_tensor *t, const json_t *info, 
         return STATUS_OK;
     }
     return err_set(err, STATUS_UNSUPPORTED, "dtype: expected F32, F16, BF16 or the like, found %s",
-                   safetensors_file_quote(name, text));
+                   safetensors_show(name, text));
 }
 
 /* A whole number from 0. */
@@ -132,7 +132,7 @@ static enum status read_tensor(struct safetensors_tensor *t, const json_t *info,
 static enum status read_tensors(struct safetensors_file *f, const unsigned char *bytes, size_t data,
                                 struct err *err)
 {
-    char text[SAFETENSORS_QUOTED];
+    char text[SAFETENSORS_SHOWN];
     const char *name;
     json_t *info;
     json_object_foreach(f->header, name, info)
@@ -144,7 +144,7 @@ static enum status read_tensors(struct safetensors_file *f, const unsigned char 
         t->file = f->path;
         enum status s = read_tensor(t, info, data, f->size, err);
         if (s != STATUS_OK)
-            return err_context(err, "tensor %s", safetensors_file_quote(name, text));
+            return err_context(err, "tensor %s", safetensors_show(name, text));
         t->data = bytes + t->offset;
         f->n_tensors++;
     }
@@ -168,7 +168,7 @@ static int compare_names(const void *a, const void *b)
 /* Each tensor begins where the one before ends: nothing overlaps, nothing is left out. */
 static enum status check_cover(struct safetensors_file *f, size_t data, struct err *err)
 {
-    char text[SAFETENSORS_QUOTED];
+    char text[SAFETENSORS_SHOWN];
     size_t at = data;
     qsort(f->tensors, f->n_tensors, sizeof *f->tensors, compare_offsets);
     for (size_t i = 0; i < f->n_tensors; i++) {
@@ -177,7 +177,7 @@ static enum status check_cover(struct safetensors_file *f, size_t data, struct e
             return err_set(err, STATUS_INVALID,
                            "tensor %s: data_offsets: expected to begin at %zu, where the one "
                            "before ends, found %zu",
-                           safetensors_file_quote(t->name, text), at - data, t->offset - data);
+                           safetensors_show(t->name, text), at - data, t->offset - data);
         at += t->size;
     }
     if (at != f->size)

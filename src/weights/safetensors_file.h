@@ -23,10 +23,6 @@ enum status safetensors_file_parse(struct safetensors_file *f, const void *bytes
                                    struct err *err);
 void safetensors_file_close(struct safetensors_file *f);
 
-/* A name that a file chose, in quotes and fit for an error's line; returns out. */
-#define SAFETENSORS_QUOTED 128
-const char *safetensors_file_quote(const char *name, char out[static SAFETENSORS_QUOTED]);
-
 /* NULL when absent. */
 const struct safetensors_tensor *safetensors_file_find(const struct safetensors_file *f,
                                                        const char *name);

@@ -61,6 +61,11 @@ bool tensor_type_from_gguf(uint32_t number, enum tensor_type *out)
     return false;
 }
 
+uint32_t tensor_type_to_gguf(enum tensor_type type)
+{
+    return row_of(type)->gguf;
+}
+
 const char *tensor_gguf_type_name(uint32_t number)
 {
     return number < sizeof gguf_names / sizeof gguf_names[0] ? gguf_names[number] : NULL;

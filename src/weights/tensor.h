@@ -49,6 +49,8 @@ size_t tensor_type_block_bytes(enum tensor_type type);
 /* The type with that number in GGUF files; false when this program cannot read it. */
 bool tensor_type_from_gguf(uint32_t number, enum tensor_type *out);
 
+uint32_t tensor_type_to_gguf(enum tensor_type type);
+
 /* The name GGUF gives to any type number, readable here or not ("IQ4_XS"); NULL when unknown. */
 const char *tensor_gguf_type_name(uint32_t number);
 

@@ -1,0 +1,127 @@
+#include "model/hf_arch.h"
+
+#include "base/limits.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+/* --- llama and mistral (transformers' LlamaConfig, MistralConfig) --------------------------- */
+
+static const struct hf_key llama_keys[] = {
+    {"num_hidden_layers", "block_count", LIMIT_MODEL_LAYERS, 0, true},
+    {"hidden_size", "embedding_length", LIMIT_MODEL_WIDTH, 0, true},
+    {"intermediate_size", "feed_forward_length", LIMIT_MODEL_WIDTH, 0, true},
+    {"max_position_embeddings", "context_length", UINT32_MAX, 0, true},
+    {"num_attention_heads", "attention.head_count", LIMIT_MODEL_HEADS, 0, true},
+    {"num_key_value_heads", "attention.head_count_kv", LIMIT_MODEL_HEADS, 0, false},
+    {"head_dim", "attention.key_length", LIMIT_MODEL_HEAD_DIM, 0, false},
+    {"head_dim", "attention.value_length", LIMIT_MODEL_HEAD_DIM, 0, false},
+    {"rms_norm_eps", "attention.layer_norm_rms_epsilon", 0, 1e-6, false},
+    {"vocab_size", "vocab_size", LIMIT_MODEL_VOCAB, 0, true},
+};
+
+static const struct hf_word llama_words[] = {{"hidden_act", "silu"}, {NULL, NULL}};
+
+static const struct hf_tensor llama_tensors[] = {
+    {"embed_tokens.weight", "token_embd.weight", 0},
+    {"norm.weight", "output_norm.weight", 0},
+    {"lm_head.weight", "output.weight", HF_TIED},
+};
+
+static const struct hf_tensor llama_layer_tensors[] = {
+    {"layers.%u.input_layernorm.weight", "blk.%u.attn_norm.weight", 0},
+    {"layers.%u.self_attn.q_proj.weight", "blk.%u.attn_q.weight", HF_QUERY},
+    {"layers.%u.self_attn.k_proj.weight", "blk.%u.attn_k.weight", HF_KV_HEAD},
+    {"layers.%u.self_attn.v_proj.weight", "blk.%u.attn_v.weight", 0},
+    {"layers.%u.self_attn.o_proj.weight", "blk.%u.attn_output.weight", 0},
+    {"layers.%u.self_attn.q_proj.bias", "blk.%u.attn_q.bias", HF_OPTIONAL | HF_QUERY},
+    {"layers.%u.self_attn.k_proj.bias", "blk.%u.attn_k.bias", HF_OPTIONAL | HF_KV_HEAD},
+    {"layers.%u.self_attn.v_proj.bias", "blk.%u.attn_v.bias", HF_OPTIONAL},
+    {"layers.%u.self_attn.o_proj.bias", "blk.%u.attn_output.bias", HF_OPTIONAL},
+    {"layers.%u.post_attention_layernorm.weight", "blk.%u.ffn_norm.weight", 0},
+    {"layers.%u.mlp.gate_proj.weight", "blk.%u.ffn_gate.weight", 0},
+    {"layers.%u.mlp.up_proj.weight", "blk.%u.ffn_up.weight", 0},
+    {"layers.%u.mlp.down_proj.weight", "blk.%u.ffn_down.weight", 0},
+};
+
+/* Angles that older versions of transformers stored with the weights. */
+static const char *const llama_ignored[] = {".rotary_emb.inv_freq", NULL};
+
+#define LLAMA(type)                                                                                \
+    {                                                                                              \
+        .model_type = type, .arch = "llama", .prefix = "model.", .keys = llama_keys,               \
+        .n_keys = COUNT(llama_keys), .words = llama_words, .tensors = llama_tensors,               \
+        .n_tensors = COUNT(llama_tensors), .layer_tensors = llama_layer_tensors,                   \
+        .n_layer_tensors = COUNT(llama_layer_tensors), .ignored = llama_ignored,                   \
+    }
+
+static const struct hf_arch rows[] = {LLAMA("llama"), LLAMA("mistral")};
+
+/* --- look-ups ------------------------------------------------------------------------------- */
+
+const struct hf_arch *hf_arch_at(size_t i)
+{
+    return i < COUNT(rows) ? &rows[i] : NULL;
+}
+
+const struct hf_arch *hf_arch_find(const char *model_type)
+{
+    for (size_t i = 0; i < COUNT(rows); i++)
+        if (strcmp(rows[i].model_type, model_type) == 0)
+            return &rows[i];
+    return NULL;
+}
+
+const char *hf_arch_name(char out[static HF_NAME_BYTES], const char *prefix, const char *name,
+                         uint32_t layer)
+{
+    const char *number = strstr(name, "%u");
+    if (number)
+        snprintf(out, HF_NAME_BYTES, "%s%.*s%u%s", prefix, (int)(number - name), name, layer,
+                 number + 2);
+    else
+        snprintf(out, HF_NAME_BYTES, "%s%s", prefix, name);
+    return out;
+}
+
+/* Is `gguf` what the row maps to, in some layer? */
+static bool is_row(const struct hf_tensor *row, const char *gguf, uint32_t *layer)
+{
+    char name[HF_NAME_BYTES];
+    const char *number = strstr(row->gguf, "%u");
+    *layer = 0;
+    if (number && strncmp(row->gguf, gguf, (size_t)(number - row->gguf)) == 0)
+        *layer = (uint32_t)strtoul(gguf + (number - row->gguf), NULL, 10);
+    return strcmp(hf_arch_name(name, "", row->gguf, *layer), gguf) == 0;
+}
+
+static bool find_row(const struct hf_tensor *table, size_t n, const char *gguf,
+                     const struct hf_tensor **out, uint32_t *layer)
+{
+    for (size_t i = 0; i < n; i++) {
+        *out = &table[i];
+        if (is_row(&table[i], gguf, layer))
+            return true;
+    }
+    return false;
+}
+
+unsigned hf_arch_flags(const char *arch, const char *gguf, char *name)
+{
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        const struct hf_arch *a = &rows[i];
+        const struct hf_tensor *row;
+        uint32_t layer;
+        if (strcmp(a->arch, arch) != 0 ||
+            (!find_row(a->tensors, a->n_tensors, gguf, &row, &layer) &&
+             !find_row(a->layer_tensors, a->n_layer_tensors, gguf, &row, &layer)))
+            continue;
+        if (name)
+            hf_arch_name(name, row->flags & HF_TIED ? "" : a->prefix, row->name, layer);
+        return row->flags;
+    }
+    return 0;
+}

@@ -1,0 +1,70 @@
+/* What Hugging Face folders call things: one row per model_type of config.json. Private to model/.
+ *
+ * A row maps config.json's keys to GGUF's keys and the tensors' names to GGUF's names, so that a
+ * folder becomes the GGUF file it would be converted to, and model_bind needs no second way. A new
+ * architecture that model_bind knows is one more row in hf_arch.c.
+ */
+#ifndef FIRSTLIGHT_MODEL_HF_ARCH_H
+#define FIRSTLIGHT_MODEL_HF_ARCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* A number in config.json. */
+struct hf_key {
+    const char *name;
+    const char *gguf; /* without the architecture's prefix */
+    double max;       /* whole numbers, from 1; 0: a positive float */
+    double fallback;  /* what transformers takes when it is absent; 0: nothing is written */
+    bool required;
+};
+
+/* A key whose value must be this string; absent is as good. */
+struct hf_word {
+    const char *name;
+    const char *value;
+};
+
+enum hf_tensor_flags {
+    HF_OPTIONAL = 1,
+    HF_TIED = 2,    /* absent when the embedding is the output too; left unread if it is there */
+    HF_QUERY = 4,   /* rows are rotary halves in a folder, in GGUF neighbours: by query heads */
+    HF_KV_HEAD = 8, /* the same by key heads */
+};
+
+/* A tensor's name ("%u" is the layer) without the prefix that some folders leave out. */
+struct hf_tensor {
+    const char *name;
+    const char *gguf;
+    unsigned flags;
+};
+
+struct hf_arch {
+    const char *model_type;
+    const char *arch;   /* general.architecture */
+    const char *prefix; /* "model." */
+    const struct hf_key *keys;
+    size_t n_keys;
+    const struct hf_word *words; /* ended by a NULL name */
+    const struct hf_tensor *tensors;
+    size_t n_tensors;
+    const struct hf_tensor *layer_tensors;
+    size_t n_layer_tensors;
+    const char *const *ignored; /* endings of tensors that are no weights; NULL-terminated */
+};
+
+/* NULL when there is none; past the end. */
+const struct hf_arch *hf_arch_find(const char *model_type);
+const struct hf_arch *hf_arch_at(size_t i);
+
+/* "layers.%u.x" with the layer's number, or the name as it is, into out. */
+#define HF_NAME_BYTES 160
+const char *hf_arch_name(char out[static HF_NAME_BYTES], const char *prefix, const char *name,
+                         uint32_t layer);
+
+/* The flags of the row that maps to the GGUF tensor `gguf` ("blk.3.attn_q.weight") of an
+ * architecture, 0 when no row does; its name in a folder goes to `name`, which may be NULL. */
+unsigned hf_arch_flags(const char *arch, const char *gguf, char *name);
+
+#endif

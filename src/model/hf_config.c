@@ -1,0 +1,196 @@
+#include "model/hf_config.h"
+
+#include "base/limits.h"
+#include "base/mem.h"
+#include "model/hf_rope.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define KEY_MAX 96
+
+const char *hf_config_text(const json_t *value, char out[static HF_VALUE_TEXT])
+{
+    if (!value)
+        return strcpy(out, "nothing");
+    size_t n = json_dumpb(value, out, HF_VALUE_TEXT - 4, JSON_ENCODE_ANY | JSON_ENSURE_ASCII);
+    if (n >= HF_VALUE_TEXT - 4) {
+        memcpy(out + HF_VALUE_TEXT - 4, "...", 4);
+        return out;
+    }
+    out[n] = '\0';
+    return out;
+}
+
+static bool is_absent(const json_t *value)
+{
+    return !value || json_is_null(value);
+}
+
+/* --- which architecture --------------------------------------------------------------------- */
+
+static enum status unknown_type(const json_t *found, struct err *err)
+{
+    char known[256] = "", text[HF_VALUE_TEXT];
+    const struct hf_arch *row;
+    for (size_t i = 0, n = 0; (row = hf_arch_at(i)) && n < sizeof known; i++)
+        n += (size_t)snprintf(known + n, sizeof known - n, "%s%s", i ? ", " : "", row->model_type);
+    return err_param(err, found ? STATUS_UNSUPPORTED : STATUS_INVALID, "model_type",
+                     "model_type: expected one of %s, found %s", known,
+                     hf_config_text(found, text));
+}
+
+/* A config whose weights other tools have quantised looks like any other. */
+static enum status check_quantised(const json_t *json, struct err *err)
+{
+    char text[HF_VALUE_TEXT];
+    const json_t *q = json_object_get(json, "quantization_config");
+    if (is_absent(q))
+        return STATUS_OK;
+    return err_param(err, STATUS_UNSUPPORTED, "quantization_config",
+                     "quantization_config: expected F32, F16 or BF16 weights, found %s",
+                     hf_config_text(q, text));
+}
+
+static enum status check_words(const struct hf_config *c, const json_t *json, struct err *err)
+{
+    char text[HF_VALUE_TEXT];
+    for (const struct hf_word *w = c->arch->words; w->name; w++) {
+        const json_t *found = json_object_get(json, w->name);
+        const char *word = json_string_value(found);
+        if (!found || (word && strcmp(word, w->value) == 0))
+            continue;
+        return err_param(err, STATUS_UNSUPPORTED, w->name,
+                         "%s: expected \"%s\", found %s, which is not implemented", w->name,
+                         w->value, hf_config_text(found, text));
+    }
+    return STATUS_OK;
+}
+
+/* --- numbers -------------------------------------------------------------------------------- */
+
+static enum status read_number(const struct hf_key *key, const json_t *json, double *out,
+                               struct err *err)
+{
+    char text[HF_VALUE_TEXT];
+    const json_t *value = json_object_get(json, key->name);
+    double x = json_number_value(value);
+    *out = key->fallback;
+    if (is_absent(value) && !key->required)
+        return STATUS_OK;
+    if (key->max == 0 && (!json_is_number(value) || !(x > 0) || !isfinite((float)x)))
+        return err_param(err, STATUS_INVALID, key->name, "%s: expected a positive number, found %s",
+                         key->name, hf_config_text(value, text));
+    if (key->max != 0 && (!json_is_integer(value) || x < 1 || x > key->max))
+        return err_param(err, STATUS_INVALID, key->name,
+                         "%s: expected a whole number from 1 to %.0f, found %s", key->name,
+                         key->max, hf_config_text(value, text));
+    *out = x;
+    return STATUS_OK;
+}
+
+static enum status write_numbers(const struct hf_config *c, const json_t *json,
+                                 struct gguf_build *b, struct err *err)
+{
+    for (size_t i = 0; i < c->arch->n_keys; i++) {
+        const struct hf_key *key = &c->arch->keys[i];
+        char name[KEY_MAX];
+        double x;
+        enum status st = read_number(key, json, &x, err);
+        if (st)
+            return st;
+        snprintf(name, sizeof name, "%s.%s", c->arch->arch, key->gguf);
+        if (x != 0 && key->max == 0)
+            gguf_build_f32(b, name, (float)x);
+        else if (x != 0)
+            gguf_build_u32(b, name, (uint32_t)x);
+    }
+    return STATUS_OK;
+}
+
+/* A number that write_numbers has checked; 0 when absent. */
+static uint32_t number_of(const json_t *json, const char *name)
+{
+    return (uint32_t)json_integer_value(json_object_get(json, name));
+}
+
+static enum status read_heads(struct hf_config *c, const json_t *json, struct err *err)
+{
+    uint32_t width = number_of(json, "hidden_size"), heads = number_of(json, "num_attention_heads");
+    uint32_t kv_heads = number_of(json, "num_key_value_heads");
+    if (kv_heads && heads % kv_heads)
+        return err_param(err, STATUS_INVALID, "num_key_value_heads",
+                         "num_key_value_heads: expected a divisor of the %u heads, found %u", heads,
+                         kv_heads);
+    c->head_dim = number_of(json, "head_dim");
+    if (c->head_dim)
+        return STATUS_OK;
+    if (width % heads)
+        return err_param(err, STATUS_INVALID, "hidden_size",
+                         "hidden_size: expected a multiple of the %u heads, found %u", heads,
+                         width);
+    c->head_dim = width / heads;
+    return STATUS_OK;
+}
+
+/* A window at least as long as the context changes nothing. */
+static enum status write_window(const struct hf_config *c, const json_t *json, struct gguf_build *b,
+                                struct err *err)
+{
+    static const struct hf_key key = {"sliding_window", NULL, UINT32_MAX, 0, false};
+    char name[KEY_MAX];
+    double window;
+    const json_t *use = json_object_get(json, "use_sliding_window");
+    if (json_is_false(use))
+        return STATUS_OK;
+    enum status st = read_number(&key, json, &window, err);
+    snprintf(name, sizeof name, "%s.attention.sliding_window", c->arch->arch);
+    if (!st && window != 0 && window < number_of(json, "max_position_embeddings"))
+        gguf_build_u32(b, name, (uint32_t)window);
+    return st;
+}
+
+static enum status read_tying(struct hf_config *c, const json_t *json, struct err *err)
+{
+    char text[HF_VALUE_TEXT];
+    const json_t *tied = json_object_get(json, "tie_word_embeddings");
+    c->tying = json_is_true(tied) ? HF_TYING_YES : tied ? HF_TYING_NO : HF_TYING_UNSAID;
+    if (!tied || json_is_boolean(tied))
+        return STATUS_OK;
+    return err_param(err, STATUS_INVALID, "tie_word_embeddings",
+                     "tie_word_embeddings: expected true or false, found %s",
+                     hf_config_text(tied, text));
+}
+
+enum status hf_config_read(struct hf_config *c, const json_t *json, struct gguf_build *b,
+                           struct err *err)
+{
+    const json_t *type = json_object_get(json, "model_type");
+    *c = (struct hf_config){0};
+    if (json_is_string(type))
+        c->arch = hf_arch_find(json_string_value(type));
+    if (!c->arch)
+        return unknown_type(type, err);
+    gguf_build_string(b, "general.architecture", c->arch->arch);
+    enum status st = check_quantised(json, err);
+    if (!st)
+        st = check_words(c, json, err);
+    if (!st)
+        st = write_numbers(c, json, b, err);
+    if (!st)
+        st = read_heads(c, json, err);
+    if (!st)
+        st = write_window(c, json, b, err);
+    if (!st)
+        st = read_tying(c, json, err);
+    c->n_layers = number_of(json, "num_hidden_layers");
+    c->n_vocab = number_of(json, "vocab_size");
+    return st ? st : hf_rope_read(c, json, b, err);
+}
+
+void hf_config_fini(struct hf_config *c)
+{
+    mem_free(c->rope_factors);
+    c->rope_factors = NULL;
+}
