@@ -14,13 +14,14 @@ static void fill_x86(struct kernels *k, uint32_t levels)
     vector_avx2_fill(k);
     attn_avx2_fill(k);
     sample_avx2_fill(k);
+    kv_store_avx2_fill(k);
     if (levels & CPU_AVX_VNNI)
         matmul_q8_avxvnni_fill(k);
-    if (levels & CPU_AVX512)
+    if (levels & CPU_AVX512) {
+        vector_avx512_fill(k);
         sample_avx512_fill(k);
-    kv_store_avx2_fill(k);
-    if (levels & CPU_AVX512)
         attn_avx512_fill(k);
+    }
     if ((levels & CPU_AVX512) && (levels & CPU_AVX512_BF16))
         attn_avx512bf16_fill(k);
     if ((levels & CPU_AVX512) && (levels & CPU_AVX512_VNNI))

@@ -135,6 +135,29 @@ struct attn_state {
 #define GROUP_LANES 16u
 #define GROUPS(n)   (((n) + GROUP_SPAN - 1) / GROUP_SPAN * GROUP_LANES)
 
+/* In place on n_heads vectors of head_dim: the first n_rot dims of each turned by angles whose cos
+ * and sin are given, cos_sin = (n_rot / 2) pairs {cos, sin}, then all dims times scale
+ * (Su et al., arXiv:2104.09864). */
+struct rope_args {
+    float *heads; /* (n_heads, head_dim) */
+    size_t n_heads;
+    size_t head_dim;
+    const float *cos_sin;
+    size_t n_rot;
+    enum rope_style style;
+    float scale;
+};
+
+/* n_rows rows of n values, n a multiple of 32. Many short rows pass as one long one. */
+struct swiglu_q8_args {
+    struct q8_block *out;
+    size_t out_stride; /* blocks from one row to the next */
+    const float *gate; /* (n_rows, n) */
+    const float *up;   /* (n_rows, n) */
+    size_t n_rows;
+    size_t n;
+};
+
 struct kernels {
     uint32_t levels; /* the CPU levels that chose these */
 
@@ -150,11 +173,15 @@ struct kernels {
 
     /* out[i] = x[i] / sqrt(mean(x^2) + eps) * weight[i]   (Zhang & Sennrich, arXiv:1910.07467) */
     void (*rmsnorm)(float *out, const float *x, const float *weight, size_t n, float eps);
-    /* In place on one head: n_rot of its dims turned by angles whose cos and sin are given,
-     * cos_sin = (n_rot / 2) pairs {cos, sin}   (Su et al., arXiv:2104.09864) */
-    void (*rope)(float *head, const float *cos_sin, size_t n_rot, enum rope_style style);
+    /* x[i] += delta[i] unless delta is NULL, then rmsnorm of x into int8 blocks: in the bits of
+     * add, rmsnorm and quantize_q8 one after the other. n a multiple of 32 */
+    void (*add_rmsnorm_q8)(struct q8_block *out, float *x, const float *delta, const float *weight,
+                           size_t n, float eps);
+    void (*rope)(const struct rope_args *r);
     /* out[i] = silu(gate[i]) * up[i]; out may be gate */
     void (*swiglu)(float *out, const float *gate, const float *up, size_t n);
+    /* The same into int8 blocks, in the bits of swiglu and quantize_q8 */
+    void (*swiglu_q8)(const struct swiglu_q8_args *a);
     /* out[i] += x[i] */
     void (*add)(float *out, const float *x, size_t n);
     void (*kv_store[KV_TYPES])(const struct kv_store_args *a);

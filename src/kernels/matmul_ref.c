@@ -1,4 +1,4 @@
-/* References: int8 quantisation of activations, matrix products with int8 and float activations.
+/* References: matrix products with int8 and float activations.
  *
  * The product with int8 activations is integer within a group of 32, then float in the order of K:
  *
@@ -7,37 +7,6 @@
 #include "kernels/panel.h"
 #include "kernels/quant_group.h"
 #include "kernels/variants.h"
-
-#include <math.h>
-
-/* A block whose largest magnitude lies below this counts as zero: 127 / max would overflow. */
-#define QUANTIZE_TINY 0x1p-100f
-
-static void quantize_q8_block(struct q8_block *out, const float *x)
-{
-    uint32_t most = 0; /* magnitudes are in the order of their bits, NaN above infinity */
-    for (int i = 0; i < Q8_VALUES; i++) {
-        uint32_t bits = float_bits(fabsf(x[i]));
-        most = bits > most ? bits : most;
-    }
-    float max = float_from_bits(most);
-    float inverse = max < QUANTIZE_TINY ? 0.0f : 127.0f / max;
-    int half[2] = {0, 0};
-    for (int i = 0; i < Q8_VALUES; i++) {
-        float q = rintf(x[i] * inverse);
-        out->q[i] = (int8_t)fmaxf(-127.0f, fminf(127.0f, q));
-        half[i / 16] += out->q[i];
-    }
-    out->scale = max < QUANTIZE_TINY ? 0.0f : max / 127.0f;
-    out->first = (int16_t)half[0];
-    out->total = (int16_t)(half[0] + half[1]);
-}
-
-static void quantize_q8_ref(struct q8_block *out, const float *x, size_t n)
-{
-    for (size_t i = 0; i < n / Q8_VALUES; i++)
-        quantize_q8_block(out + i, x + Q8_VALUES * i);
-}
 
 /* Value i of a lane, unsigned: panel.h draws the lines. */
 static int panel_quant(const struct panel_format *f, const uint8_t *group, size_t r, int i)
@@ -145,7 +114,6 @@ QUANT_TYPE_MAP(X)
 
 void matmul_ref_fill(struct kernels *k)
 {
-    k->quantize_q8 = quantize_q8_ref;
 #define X(type, name, groups) k->matmul_q8[TENSOR_##type] = matmul_q8_##name##_ref;
     QUANT_TYPE_MAP(X)
 #undef X

@@ -6,6 +6,9 @@
 #include "kernels/kernels.h"
 #include "kernels/quant_blocks.h"
 
+/* A block whose largest magnitude lies below this counts as zero: 127 / max would overflow. */
+#define QUANTIZE_TINY 0x1p-100f
+
 /* Dequantisation serves the float products too, so its functions are named here:
  * void dequantize_q4_0_ref(float *out, const void *row, size_t n) and so on. */
 #define X(type, name, groups)                                                                      \
@@ -43,6 +46,7 @@ void matmul_q8_avxvnni_fill(struct kernels *k);
 
 /* x86 with AVX-512 (F, BW, DQ, VL), and with its VNNI. */
 void sample_avx512_fill(struct kernels *k);
+void vector_avx512_fill(struct kernels *k);
 void matmul_q8_avx512vnni_fill(struct kernels *k);
 
 #endif

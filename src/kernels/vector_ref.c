@@ -4,26 +4,76 @@
 
 #include <math.h>
 
-static void rmsnorm_ref(float *out, const float *x, const float *weight, size_t n, float eps)
+static void quantize_q8_block(struct q8_block *out, const float *x)
+{
+    uint32_t most = 0; /* magnitudes are in the order of their bits, NaN above infinity */
+    for (int i = 0; i < Q8_VALUES; i++) {
+        uint32_t bits = float_bits(fabsf(x[i]));
+        most = bits > most ? bits : most;
+    }
+    float max = float_from_bits(most);
+    float inverse = max < QUANTIZE_TINY ? 0.0f : 127.0f / max;
+    int half[2] = {0, 0};
+    for (int i = 0; i < Q8_VALUES; i++) {
+        float q = rintf(x[i] * inverse);
+        out->q[i] = (int8_t)fmaxf(-127.0f, fminf(127.0f, q));
+        half[i / 16] += out->q[i];
+    }
+    out->scale = max < QUANTIZE_TINY ? 0.0f : max / 127.0f;
+    out->first = (int16_t)half[0];
+    out->total = (int16_t)(half[0] + half[1]);
+}
+
+static void quantize_q8_ref(struct q8_block *out, const float *x, size_t n)
+{
+    for (size_t i = 0; i < n / Q8_VALUES; i++)
+        quantize_q8_block(out + i, x + Q8_VALUES * i);
+}
+
+static float norm_scale(const float *x, size_t n, float eps)
 {
     double squares = 0.0;
     for (size_t i = 0; i < n; i++)
         squares += (double)x[i] * (double)x[i];
-    float scale = (float)(1.0 / sqrt(squares / (double)n + (double)eps));
+    return (float)(1.0 / sqrt(squares / (double)n + (double)eps));
+}
+
+static void rmsnorm_ref(float *out, const float *x, const float *weight, size_t n, float eps)
+{
+    float scale = norm_scale(x, n, eps);
     for (size_t i = 0; i < n; i++)
         out[i] = x[i] * scale * weight[i];
 }
 
-static void rope_ref(float *head, const float *cos_sin, size_t n_rot, enum rope_style style)
+static void add_rmsnorm_q8_ref(struct q8_block *out, float *x, const float *delta,
+                               const float *weight, size_t n, float eps)
 {
-    size_t half = n_rot / 2;
-    for (size_t i = 0; i < half; i++) {
-        float *a = style == ROPE_NEIGHBOURS ? head + 2 * i : head + i;
-        float *b = style == ROPE_NEIGHBOURS ? a + 1 : a + half;
-        float c = cos_sin[2 * i], s = cos_sin[2 * i + 1];
-        float turned = *a * c - *b * s;
-        *b = *b * c + *a * s;
-        *a = turned;
+    float normed[Q8_VALUES];
+    for (size_t i = 0; delta && i < n; i++)
+        x[i] += delta[i];
+    float scale = norm_scale(x, n, eps);
+    for (size_t i = 0; i < n; i += Q8_VALUES) {
+        for (size_t j = 0; j < Q8_VALUES; j++)
+            normed[j] = x[i + j] * scale * weight[i + j];
+        quantize_q8_block(out + i / Q8_VALUES, normed);
+    }
+}
+
+static void rope_ref(const struct rope_args *r)
+{
+    size_t half = r->n_rot / 2;
+    for (size_t h = 0; h < r->n_heads; h++) {
+        float *head = r->heads + h * r->head_dim;
+        for (size_t i = 0; i < half; i++) {
+            float *a = r->style == ROPE_NEIGHBOURS ? head + 2 * i : head + i;
+            float *b = r->style == ROPE_NEIGHBOURS ? a + 1 : a + half;
+            float c = r->cos_sin[2 * i], s = r->cos_sin[2 * i + 1];
+            float turned = *a * c - *b * s;
+            *b = *b * c + *a * s;
+            *a = turned;
+        }
+        for (size_t i = 0; i < r->head_dim; i++)
+            head[i] *= r->scale;
     }
 }
 
@@ -31,6 +81,16 @@ static void swiglu_ref(float *out, const float *gate, const float *up, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         out[i] = gate[i] / (1.0f + expf(-gate[i])) * up[i];
+}
+
+static void swiglu_q8_ref(const struct swiglu_q8_args *a)
+{
+    float hidden[Q8_VALUES];
+    size_t blocks = a->n / Q8_VALUES;
+    for (size_t i = 0; i < a->n_rows * blocks; i++) {
+        swiglu_ref(hidden, a->gate + i * Q8_VALUES, a->up + i * Q8_VALUES, Q8_VALUES);
+        quantize_q8_block(a->out + i / blocks * a->out_stride + i % blocks, hidden);
+    }
 }
 
 static void add_ref(float *out, const float *x, size_t n)
@@ -41,8 +101,11 @@ static void add_ref(float *out, const float *x, size_t n)
 
 void vector_ref_fill(struct kernels *k)
 {
+    k->quantize_q8 = quantize_q8_ref;
     k->rmsnorm = rmsnorm_ref;
+    k->add_rmsnorm_q8 = add_rmsnorm_q8_ref;
     k->rope = rope_ref;
     k->swiglu = swiglu_ref;
+    k->swiglu_q8 = swiglu_q8_ref;
     k->add = add_ref;
 }

@@ -8,6 +8,8 @@
 #include "kernels/panel.h"
 #include "kernels/weights.h"
 
+#include <stdalign.h>
+
 #define BENCH_NS 60000000 /* spent on each entry */
 
 static const char *bench_word;
@@ -124,9 +126,12 @@ static void bench_matmuls(const struct check_level *level)
 #define BENCH_N 4096
 
 struct bench_vector {
-    const struct kernels *k;
-    float a[BENCH_N], b[BENCH_N], c[BENCH_N];
+    /* As the forward pass has its rows; not a multiple of 4 KiB apart, where stores hold up loads.
+     */
+    alignas(64) float a[BENCH_N + 128];
+    float b[BENCH_N + 128], c[BENCH_N + 128];
     struct q8_block q[BENCH_N / Q8_VALUES];
+    const struct kernels *k;
 };
 
 static void bench_quantize_q8(void *p)
@@ -144,13 +149,25 @@ static void bench_rmsnorm(void *p)
 static void bench_rope(void *p)
 {
     struct bench_vector *b = p;
-    b->k->rope(b->c, b->b, BENCH_N, ROPE_NEIGHBOURS);
+    b->k->rope(&(struct rope_args){b->c, BENCH_N / 64, 64, b->b, 64, ROPE_NEIGHBOURS, 1.0f});
 }
 
 static void bench_swiglu(void *p)
 {
     struct bench_vector *b = p;
     b->k->swiglu(b->c, b->a, b->b, BENCH_N);
+}
+
+static void bench_add_rmsnorm_q8(void *p)
+{
+    struct bench_vector *b = p;
+    b->k->add_rmsnorm_q8(b->q, b->c, b->a, b->b, BENCH_N, 1e-5f);
+}
+
+static void bench_swiglu_q8(void *p)
+{
+    struct bench_vector *b = p;
+    b->k->swiglu_q8(&(struct swiglu_q8_args){b->q, 2, b->a, b->b, BENCH_N / 64, 64});
 }
 
 static void bench_add(void *p)
@@ -185,8 +202,10 @@ static void bench_vectors(const struct check_level *level)
     } rows[] = {
         {"quantize_q8", bench_quantize_q8},
         {"rmsnorm", bench_rmsnorm},
+        {"add_rmsnorm_q8", bench_add_rmsnorm_q8},
         {"rope", bench_rope},
         {"swiglu", bench_swiglu},
+        {"swiglu_q8", bench_swiglu_q8},
         {"add", bench_add},
         {"group_max", bench_group_max},
         {"exp_sum", bench_exp_sum},

@@ -121,43 +121,103 @@ static void test_rmsnorm(void **state)
     }
 }
 
-/* Two products and a sum: three roundings at most of each term. Dims past n_rot stay. */
-static void check_rope(const struct kernels *k, size_t n_rot, enum rope_style style,
-                       struct worst *worst)
+/* The bits of the operations one after the other, at each level; x is what add leaves. */
+static void check_add_rmsnorm_q8(const struct kernels *k, size_t n, float scale, bool with_delta)
 {
-    struct guarded head = floats_make(n_rot, true), cs = floats_make(n_rot, false);
-    float before[256], *x = head.data;
-    random_floats(before, n_rot, 10.0f);
-    memcpy(x, before, n_rot * sizeof *x);
+    size_t bytes = n / Q8_VALUES * sizeof(struct q8_block);
+    struct guarded x = floats_make(n, true), delta = floats_make(n, false);
+    struct guarded w = floats_make(n, false), normed = floats_make(n, true);
+    struct guarded sum = floats_make(n, true);
+    struct guarded out = guarded_make(bytes, 4, true), want = guarded_make(bytes, 4, true);
+    random_floats(x.data, n, scale);
+    random_floats(delta.data, n, scale);
+    random_floats(w.data, n, 1.0f);
+    memcpy(sum.data, x.data, n * sizeof(float));
+    if (with_delta)
+        k->add(sum.data, delta.data, n);
+    k->rmsnorm(normed.data, sum.data, w.data, n, 1e-5f);
+    k->quantize_q8(want.data, normed.data, n);
+    k->add_rmsnorm_q8(out.data, x.data, with_delta ? delta.data : NULL, w.data, n, 1e-5f);
+    assert_memory_equal(x.data, sum.data, n * sizeof(float));
+    assert_memory_equal(out.data, want.data, bytes);
+    struct guarded *all[] = {&x, &delta, &w, &normed, &sum, &out, &want};
+    for (size_t i = 0; i < COUNT(all); i++)
+        guarded_free(all[i]);
+}
+
+static const size_t block_sizes[] = {32, 64, 96, 128, 160, 576, 1536};
+
+static void test_add_rmsnorm_q8(void **state)
+{
+    static const float scales[] = {1.0f, 0.0f, 1e15f, 1e-15f, INFINITY};
+    (void)state;
+    struct check_level level;
+    FOR_EACH_LEVEL(level)
+    {
+        for (size_t c = 0; c < COUNT(scales) * COUNT(block_sizes); c++) {
+            size_t n = block_sizes[c / COUNT(scales)];
+            check_add_rmsnorm_q8(&level.k, n, scales[c % COUNT(scales)], true);
+            check_add_rmsnorm_q8(&level.k, n, scales[c % COUNT(scales)], false);
+        }
+    }
+}
+
+/* One dim of a pair. Two products and a sum, then the scale: four roundings at most of each term.
+ */
+static void check_turned(struct worst *worst, float got, double p, double q, float scale)
+{
+    double s = (double)scale;
+    check_error(worst, (double)got, (p + q) * s, 4 * EPS * s * (fabs(p) + fabs(q)));
+}
+
+/* Dims past n_rot are only scaled. */
+static void check_rope(const struct kernels *k, size_t n_rot, size_t n_still, enum rope_style style,
+                       float scale, struct worst *worst)
+{
+    enum { HEADS = 3 };
+    size_t dim = n_rot + n_still;
+    struct guarded heads = floats_make(HEADS * dim, true), cs = floats_make(n_rot, false);
+    float before[HEADS * 256], *cos_sin = cs.data;
+    random_floats(before, HEADS * dim, 10.0f);
+    memcpy(heads.data, before, HEADS * dim * sizeof(float));
     for (size_t i = 0; i < n_rot / 2; i++) {
         double angle = 1000.0 * (double)random_float();
-        ((float *)cs.data)[2 * i] = (float)cos(angle);
-        ((float *)cs.data)[2 * i + 1] = (float)sin(angle);
+        cos_sin[2 * i] = (float)cos(angle);
+        cos_sin[2 * i + 1] = (float)sin(angle);
     }
-    k->rope(x, cs.data, n_rot, style);
-    for (size_t i = 0; i < n_rot / 2; i++) {
-        size_t at_a = style == ROPE_NEIGHBOURS ? 2 * i : i;
-        size_t at_b = style == ROPE_NEIGHBOURS ? 2 * i + 1 : i + n_rot / 2;
-        double a = (double)before[at_a], b = (double)before[at_b];
-        double c = (double)((float *)cs.data)[2 * i], s = (double)((float *)cs.data)[2 * i + 1];
-        check_error(worst, (double)x[at_a], a * c - b * s, 3 * EPS * (fabs(a * c) + fabs(b * s)));
-        check_error(worst, (double)x[at_b], b * c + a * s, 3 * EPS * (fabs(b * c) + fabs(a * s)));
+    k->rope(&(struct rope_args){heads.data, HEADS, dim, cs.data, n_rot, style, scale});
+    for (size_t h = 0; h < HEADS; h++) {
+        const float *was = before + h * dim, *x = (float *)heads.data + h * dim;
+        for (size_t i = 0; i < n_rot / 2; i++) {
+            size_t at_a = style == ROPE_NEIGHBOURS ? 2 * i : i;
+            size_t at_b = style == ROPE_NEIGHBOURS ? 2 * i + 1 : i + n_rot / 2;
+            double a = (double)was[at_a], b = (double)was[at_b];
+            double c = (double)cos_sin[2 * i], s = (double)cos_sin[2 * i + 1];
+            check_turned(worst, x[at_a], a * c, -b * s, scale);
+            check_turned(worst, x[at_b], b * c, a * s, scale);
+        }
+        for (size_t i = n_rot; i < dim; i++)
+            assert_true(x[i] == was[i] * scale);
     }
-    guarded_free(&head);
+    guarded_free(&heads);
     guarded_free(&cs);
 }
 
 static void test_rope(void **state)
 {
-    static const size_t sizes[] = {2, 4, 6, 8, 10, 16, 18, 30, 64, 80, 128, 256};
+    static const size_t sizes[] = {2, 4, 6, 8, 10, 16, 18, 30, 34, 64, 80, 128, 224};
+    static const size_t still[] = {0, 0, 1, 8, 31};
     (void)state;
     struct check_level level;
     FOR_EACH_LEVEL(level)
     {
         struct worst worst = {0};
-        for (size_t i = 0; i < COUNT(sizes); i++) {
-            check_rope(&level.k, sizes[i], ROPE_NEIGHBOURS, &worst);
-            check_rope(&level.k, sizes[i], ROPE_HALVES, &worst);
+        for (size_t i = 0; i < COUNT(sizes) * COUNT(still); i++) {
+            size_t n_rot = sizes[i / COUNT(still)], rest = still[i % COUNT(still)];
+            check_rope(&level.k, n_rot, rest, ROPE_NEIGHBOURS, 1.0f, &worst);
+            check_rope(&level.k, n_rot, rest, ROPE_NEIGHBOURS, 0.3f, &worst);
+            check_rope(&level.k, n_rot, rest, ROPE_HALVES, 1.0f, &worst);
+            check_rope(&level.k, n_rot, rest, ROPE_HALVES, 0.3f, &worst);
         }
         check_report(level.name, "rope", "", worst);
     }
@@ -198,6 +258,42 @@ static void test_swiglu(void **state)
             check_swiglu(&level.k, vector_sizes[c / COUNT(scales)], scales[c % COUNT(scales)],
                          c % 2, &worst);
         check_report(level.name, "swiglu", "", worst);
+    }
+}
+
+/* The bits of both operations one after the other, row by row; between rows nothing is written. */
+static void check_swiglu_q8(const struct kernels *k, size_t n_rows, size_t n, float scale)
+{
+    size_t blocks = n / Q8_VALUES, stride = blocks + 3;
+    size_t bytes = ((n_rows - 1) * stride + blocks) * sizeof(struct q8_block);
+    struct guarded gate = floats_make(n_rows * n, false), up = floats_make(n_rows * n, false);
+    struct guarded hidden = floats_make(n, true);
+    struct guarded out = guarded_make(bytes, 4, true), want = guarded_make(bytes, 4, true);
+    random_floats(gate.data, n_rows * n, scale);
+    random_floats(up.data, n_rows * n, 1.0f);
+    for (size_t r = 0; r < n_rows; r++) {
+        k->swiglu(hidden.data, (float *)gate.data + r * n, (float *)up.data + r * n, n);
+        k->quantize_q8((struct q8_block *)want.data + r * stride, hidden.data, n);
+    }
+    k->swiglu_q8(&(struct swiglu_q8_args){out.data, stride, gate.data, up.data, n_rows, n});
+    assert_memory_equal(out.data, want.data, bytes);
+    struct guarded *all[] = {&gate, &up, &hidden, &out, &want};
+    for (size_t i = 0; i < COUNT(all); i++)
+        guarded_free(all[i]);
+}
+
+static void test_swiglu_q8(void **state)
+{
+    static const float scales[] = {1.0f, 20.0f, 100.0f, 1e10f, 1e-30f, 0.0f, INFINITY};
+    static const size_t n_rows[] = {1, 2, 3, 9, 17};
+    (void)state;
+    struct check_level level;
+    FOR_EACH_LEVEL(level)
+    {
+        for (size_t c = 0; c < COUNT(scales) * COUNT(block_sizes) * COUNT(n_rows); c++)
+            check_swiglu_q8(&level.k, n_rows[c % COUNT(n_rows)],
+                            block_sizes[c / COUNT(n_rows) % COUNT(block_sizes)],
+                            scales[c / COUNT(n_rows) / COUNT(block_sizes)]);
     }
 }
 

@@ -52,7 +52,6 @@ static void lay_scratch(struct cpu *c, struct layout *l)
     for (int i = 0; i < c->base.options.n_threads; i++) {
         struct cpu_scratch s = {
             .dequantized = lay(l, widest_input(c), 1, sizeof(float)),
-            .row = lay(l, c->base.model->config.d_model, 1, sizeof(float)),
             .gate = lay(l, FFN_SCRATCH, 1, sizeof(float)),
             .up = lay(l, FFN_SCRATCH, 1, sizeof(float)),
             .attn = lay(l, ATTN_SCRATCH(c->base.model->config.head_dim), 1, sizeof(float)),

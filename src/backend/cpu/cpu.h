@@ -92,7 +92,6 @@ struct cpu_rows {
 /* What one worker has to itself. */
 struct cpu_scratch {
     float *dequantized; /* (widest input) for the matmul kernels */
-    float *row;         /* (d_model) */
     float *gate;        /* FFN_SCRATCH floats */
     float *up;          /* FFN_SCRATCH floats */
     float *attn;        /* ATTN_SCRATCH floats */

@@ -26,13 +26,22 @@ static void slice(const struct cpu *c, size_t n, size_t grain, int worker, size_
     pool_slice(n, grain, worker, pool_threads(c->pool), begin, end);
 }
 
-/* Row i of the residual stream, normed, as input of the products that follow. */
-static void norm_row(struct cpu *c, const float *x, const struct tensor *weight,
-                     struct linear_want want, size_t i, int worker)
+/* Row i of the residual stream, to which delta is added unless it is NULL, normed, as input of the
+ * products that follow. */
+static void norm_row(struct cpu *c, float *x, const float *delta, const struct tensor *weight,
+                     struct linear_want want, size_t i)
 {
     const struct model_config *m = &c->base.model->config;
-    float *out = want.f32 ? c->rows.norm.f32 + i * m->d_model : c->scratch[worker].row;
-    c->k.rmsnorm(out, x, weight->data, m->d_model, m->norm_eps);
+    size_t d = m->d_model;
+    if (!want.f32) {
+        struct q8_block *q8 = c->rows.norm.q8 + i * (d / Q8_VALUES);
+        c->k.add_rmsnorm_q8(q8, x, delta, weight->data, d, m->norm_eps);
+        return;
+    }
+    if (delta)
+        c->k.add(x, delta, d);
+    float *out = c->rows.norm.f32 + i * d;
+    c->k.rmsnorm(out, x, weight->data, d, m->norm_eps);
     linear_put(&c->rows.norm, &c->k, want, i, out);
 }
 
@@ -57,9 +66,8 @@ static void phase_attn_in(struct cpu *c, uint32_t layer, int worker)
         float *x = c->step.x + i * d;
         if (layer == 0)
             embed_row(c, i, x);
-        else
-            c->k.add(x, c->step.delta + i * d, d);
-        norm_row(c, x, l->weights->attn_norm, l->attn_in, i, worker);
+        const float *delta = layer == 0 ? NULL : c->step.delta + i * d;
+        norm_row(c, x, delta, l->weights->attn_norm, l->attn_in, i);
     }
 }
 
@@ -87,11 +95,19 @@ static void add_bias(const struct cpu *c, float *x, const struct tensor *bias)
         c->k.add(x, bias->data, bias->dims[0]);
 }
 
-static void rope_heads(const struct cpu *c, float *heads, uint32_t n_heads, const float *cos_sin)
+static void rope_heads(const struct cpu *c, float *heads, uint32_t n_heads, const float *cos_sin,
+                       float scale)
 {
     const struct model_config *m = &c->base.model->config;
-    for (uint32_t h = 0; h < n_heads; h++)
-        c->k.rope(heads + (size_t)h * m->head_dim, cos_sin, m->n_rot, m->rope_style);
+    c->k.rope(&(struct rope_args){
+        .heads = heads,
+        .n_heads = n_heads,
+        .head_dim = m->head_dim,
+        .cos_sin = cos_sin,
+        .n_rot = m->n_rot,
+        .style = m->rope_style,
+        .scale = scale,
+    });
 }
 
 static void store_row(const struct cpu *c, uint32_t layer, uint32_t block, uint32_t at,
@@ -129,10 +145,8 @@ static void phase_rope_store(struct cpu *c, uint32_t layer, int worker)
         add_bias(c, q, w->bq);
         add_bias(c, k, w->bk);
         add_bias(c, v, w->bv);
-        rope_heads(c, q, m->n_heads, cos_sin);
-        rope_heads(c, k, m->n_kv_heads, cos_sin);
-        for (size_t d = 0; d < c->heads_width; d++)
-            q[d] *= scale;
+        rope_heads(c, q, m->n_heads, cos_sin, scale);
+        rope_heads(c, k, m->n_kv_heads, cos_sin, 1.0f);
         store_row(c, layer, seq->blocks[position / KV_BLOCK], position % KV_BLOCK, k, v);
     }
 }
@@ -176,8 +190,7 @@ static void phase_ffn_in(struct cpu *c, uint32_t layer, int worker)
     for (size_t i = begin; i < end; i++) {
         float *x = residual(c, layer) + i * d;
         add_bias(c, x, l->weights->bo);
-        c->k.add(x, c->step.delta + i * d, d);
-        norm_row(c, x, l->weights->ffn_norm, l->ffn_in, i, worker);
+        norm_row(c, x, c->step.delta + i * d, l->weights->ffn_norm, l->ffn_in, i);
     }
 }
 
@@ -188,15 +201,19 @@ static void ffn_part(struct cpu *c, const struct cpu_layer *l, struct linear_par
     const struct linear_rows *ff = &c->rows.ff;
     linear_run(&l->gate, &c->rows.norm, part, s->gate, part.n_rows, s->dequantized);
     linear_run(&l->up, &c->rows.norm, part, s->up, part.n_rows, s->dequantized);
-    for (size_t t = 0; t < part.n; t++) {
-        float *gate = s->gate + t * part.n_rows;
-        size_t at = (part.first + t) * ff->width + part.row;
-        c->k.swiglu(gate, gate, s->up + t * part.n_rows, part.n_rows);
-        if (l->down.q8)
-            c->k.quantize_q8(ff->q8 + at / Q8_VALUES, gate, part.n_rows);
-        else
-            memcpy(ff->f32 + at, gate, part.n_rows * sizeof *gate);
-    }
+    size_t at = part.first * ff->width + part.row;
+    if (l->down.q8)
+        c->k.swiglu_q8(&(struct swiglu_q8_args){
+            .out = ff->q8 + at / Q8_VALUES,
+            .out_stride = ff->width / Q8_VALUES,
+            .gate = s->gate,
+            .up = s->up,
+            .n_rows = part.n,
+            .n = part.n_rows,
+        });
+    for (size_t t = 0; !l->down.q8 && t < part.n; t++)
+        c->k.swiglu(ff->f32 + at + t * ff->width, s->gate + t * part.n_rows,
+                    s->up + t * part.n_rows, part.n_rows);
 }
 
 static void phase_ffn(struct cpu *c, uint32_t layer, int worker)
@@ -240,8 +257,7 @@ void forward_head(struct cpu *c, int worker)
     slice(c, c->step.n_out, 1, worker, &begin, &end);
     for (size_t i = begin; i < end; i++) {
         float *y = c->rows.y + i * d;
-        c->k.add(y, c->step.delta + i * d, d);
-        norm_row(c, y, m->output_norm, c->head_in, i, worker);
+        norm_row(c, y, c->step.delta + i * d, m->output_norm, c->head_in, i);
     }
     pool_barrier(c->pool);
     slice(c, linear_panels(&c->head), 1, worker, &begin, &end);

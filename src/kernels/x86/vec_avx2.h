@@ -2,12 +2,37 @@
 #ifndef FIRSTLIGHT_KERNELS_X86_VEC_AVX2_H
 #define FIRSTLIGHT_KERNELS_X86_VEC_AVX2_H
 
+#include "kernels/kernels.h"
+
 #include <immintrin.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
+
+/* Where the blocks go, one after the other: `row_blocks` of a row, then the next row's. */
+struct q8_rows {
+    struct q8_block *at;
+    size_t left; /* in this row */
+    size_t row_blocks;
+    size_t gap; /* blocks from a row's end to the next one's start */
+};
+
+static inline struct q8_block *q8_rows_next(struct q8_rows *r)
+{
+    struct q8_block *block = r->at++;
+    if (--r->left == 0) {
+        r->at += r->gap;
+        r->left = r->row_blocks;
+    }
+    return block;
+}
+
+static inline struct q8_rows q8_rows_start(struct q8_block *out, size_t row_blocks, size_t stride)
+{
+    return (struct q8_rows){out, row_blocks, row_blocks, stride - row_blocks};
+}
 
 /* n < 8 floats; the other lanes are zero. */
 ALWAYS_INLINE __m256 load_tail(const float *x, size_t n)
