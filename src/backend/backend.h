@@ -74,6 +74,8 @@ struct backend_ops {
     const char *name;
     /* Can it run here? If not, says why. */
     bool (*available)(char *why, size_t why_size);
+    /* What `open` will repack weights into, for whoever sizes the KV pool; NULL: nothing. */
+    size_t (*repacked_bytes)(const struct model *model, enum activations activations);
     /* The model must outlive the backend. */
     enum status (*open)(struct backend **out, const struct model *model,
                         const struct backend_options *options, struct err *err);

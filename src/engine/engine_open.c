@@ -61,6 +61,15 @@ static enum status set_limits(struct engine *e, const struct engine_options *o, 
     return STATUS_OK;
 }
 
+/* What is left for the KV pool once the backend has its weights. */
+static size_t pool_memory(const struct engine_parts *parts, const struct engine_options *o)
+{
+    size_t available = mem_available(), taken = 0;
+    if (parts->ops->repacked_bytes)
+        taken = parts->ops->repacked_bytes(parts->model, o->activations);
+    return available > taken ? available - taken : 0;
+}
+
 static enum status open_backend(struct engine *e, const struct engine_parts *parts,
                                 const struct engine_options *o, struct err *err)
 {
@@ -73,7 +82,7 @@ static enum status open_backend(struct engine *e, const struct engine_parts *par
                           .n_seqs = e->limits.max_seqs,
                           .kv_memory = o->kv_memory,
                           .block_bytes = model_kv_block_bytes(&parts->model->config, o->kv_type),
-                          .available = mem_available(),
+                          .available = pool_memory(parts, o),
                       },
                       err);
     if (status != STATUS_OK)
@@ -203,7 +212,14 @@ enum status engine_open(struct engine **out, const struct loader *loader,
     };
     if (!parts.ops)
         return err_set(err, STATUS_UNSUPPORTED, "this build has no backend %s", kind->backend);
-    return engine_open_parts(out, &parts, options, err);
+    enum status status = engine_open_parts(out, &parts, options, err);
+    if (status != STATUS_OK)
+        return status;
+    struct backend_memory memory;
+    parts.ops->memory((*out)->backend, &memory);
+    if (memory.repacked > 0)
+        loader_release(loader);
+    return STATUS_OK;
 }
 
 static void stop_thread(struct engine *e)

@@ -160,6 +160,15 @@ enum status loader_open(struct loader *out, const char *path, loader_progress *p
     return loader_open_with(out, &o, err);
 }
 
+void loader_release(const struct loader *l)
+{
+    for (size_t i = 0; i < gguf_tensor_count(l->gguf); i++) {
+        const struct tensor *t = gguf_tensor_at(l->gguf, i);
+        if (t->n_dims > 1 && t != l->model->token_embd)
+            gguf_release(l->gguf, t);
+    }
+}
+
 void loader_close(struct loader *l)
 {
     template_free(l->chat_template);

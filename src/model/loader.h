@@ -33,6 +33,11 @@ enum status loader_open_with(struct loader *out, const struct loader_options *o,
 
 enum status loader_open(struct loader *out, const char *path, loader_progress *progress, void *arg,
                         struct err *err);
+
+/* Gives back the memory of the matrices that a backend has repacked: all but the embedding. They
+ * stay mapped; what is read again comes from the file. */
+void loader_release(const struct loader *l);
+
 void loader_close(struct loader *l); /* also after a failed open */
 
 #endif

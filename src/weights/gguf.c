@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #define DEFAULT_ALIGNMENT 32
 /* Below this the values of a tensor (F32 at the widest) could lie across their own boundary. */
@@ -470,6 +472,15 @@ enum status gguf_assemble(struct gguf **out, const struct gguf_assembly *a, stru
     g->take_owned = a->take_owned;
     *out = g;
     return STATUS_OK;
+}
+
+void gguf_release(const struct gguf *g, const struct tensor *t)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    uintptr_t begin = ((uintptr_t)t->data + page - 1) / page * page;
+    uintptr_t end = ((uintptr_t)t->data + t->size) / page * page;
+    if (g->map.len > 0 && begin < end)
+        madvise((void *)begin, end - begin, MADV_DONTNEED);
 }
 
 void gguf_close(struct gguf *g)

@@ -74,6 +74,11 @@ struct gguf_assembly {
 };
 enum status gguf_assemble(struct gguf **out, const struct gguf_assembly *a, struct err *err);
 
+/* Gives back the whole pages of memory that a tensor of an opened file takes. It stays readable:
+ * what is read again comes from the file. Does nothing for bytes that are not the file's own
+ * mapping, as after gguf_parse and gguf_assemble. */
+void gguf_release(const struct gguf *g, const struct tensor *t);
+
 const char *gguf_path(const struct gguf *g); /* "(memory)" after gguf_parse */
 uint32_t gguf_version(const struct gguf *g);
 size_t gguf_file_size(const struct gguf *g);               /* of all parts */

@@ -276,6 +276,7 @@ static void usage(const struct backend *b, struct pool_usage *out)
 const struct backend_ops cpu_backend = {
     .name = "cpu",
     .available = available,
+    .repacked_bytes = pack_bytes,
     .open = cpu_open,
     .close = cpu_close,
     .kv_create = kv_create,

@@ -148,6 +148,9 @@ static inline bool cpu_is_last(const struct cpu *c, uint32_t layer)
     return layer + 1 == c->base.model->config.n_layers;
 }
 
+/* pack.c: the bytes that pack_weights will take. */
+size_t pack_bytes(const struct model *m, enum activations activations);
+
 /* pack.c: maps memory for the packed weights and fills it with the pool's help; pack_free gives it
  * back, also after a failed or no pack_weights. */
 enum status pack_weights(struct cpu *c, struct err *err);

@@ -4,6 +4,7 @@
 #include "backend/cpu/cpu.h"
 
 #include "base/mem.h"
+#include "kernels/panel.h"
 
 #include <sys/mman.h>
 
@@ -11,6 +12,33 @@
 #define HUGE_PAGE ((size_t)2 << 20)
 
 #define LAYER_LINEARS 7
+
+static size_t tensor_packed_bytes(const struct tensor *t)
+{
+    size_t panels = (t->dims[1] + PANEL_ROWS - 1) / PANEL_ROWS;
+    return panel_format_of(t->type) ? panels * panel_bytes(t->type, t->dims[0]) : 0;
+}
+
+static size_t round_up(size_t bytes)
+{
+    return (bytes + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+}
+
+size_t pack_bytes(const struct model *m, enum activations activations)
+{
+    if (activations != ACTIVATIONS_INT8)
+        return 0;
+    size_t bytes = tensor_packed_bytes(m->output);
+    for (uint32_t i = 0; i < m->config.n_layers; i++) {
+        const struct model_layer *l = &m->layers[i];
+        const struct tensor *const tensors[LAYER_LINEARS] = {
+            l->wq, l->wk, l->wv, l->wo, l->w_gate, l->w_up, l->w_down,
+        };
+        for (int j = 0; j < LAYER_LINEARS; j++)
+            bytes += tensor_packed_bytes(tensors[j]);
+    }
+    return round_up(bytes);
+}
 
 /* Matrix i in the order of use; NULL past the last. */
 static struct linear *linear_at(struct cpu *c, size_t i)
@@ -25,19 +53,16 @@ static struct linear *linear_at(struct cpu *c, size_t i)
     return linears[i % LAYER_LINEARS];
 }
 
-/* Gives each matrix its place from `base` on; false when their bytes overflow. */
-static bool place(struct cpu *c, char *base, size_t *total)
+/* Gives each matrix its place. */
+static void place(struct cpu *c)
 {
     struct linear *l;
-    *total = 0;
+    size_t at = 0;
     for (size_t i = 0; (l = linear_at(c, i)) != NULL; i++) {
-        size_t bytes;
-        if (base)
-            l->packed = base + *total;
-        if (!mem_mul(linear_panels(l), l->panel_bytes, &bytes) || !mem_add(*total, bytes, total))
-            return false;
+        l->packed = c->packed + at;
+        at += linear_panels(l) * l->panel_bytes;
     }
-    return true;
+    REQUIRE(at <= c->packed_bytes);
 }
 
 /* A mapping of `bytes` that begins at a huge page: what is mapped around it is given back. */
@@ -68,10 +93,8 @@ static void pack_slice(void *arg, int worker)
 
 enum status pack_weights(struct cpu *c, struct err *err)
 {
-    size_t bytes, available = mem_available();
-    if (!place(c, NULL, &bytes) || !mem_add(bytes, HUGE_PAGE - 1, &bytes))
-        return err_set(err, STATUS_TOO_LARGE, "packed weights overflow the address space");
-    bytes = bytes / HUGE_PAGE * HUGE_PAGE;
+    size_t bytes = pack_bytes(c->base.model, c->base.options.activations);
+    size_t available = mem_available();
     if (bytes == 0)
         return STATUS_OK;
     if (bytes > available)
@@ -84,7 +107,7 @@ enum status pack_weights(struct cpu *c, struct err *err)
         return err_set(err, STATUS_NO_MEMORY, "no memory for packed weights of %.1f MiB",
                        (double)bytes / MIB);
     c->packed_bytes = bytes;
-    place(c, c->packed, &bytes);
+    place(c);
     pool_run(c->pool, pack_slice, c);
     return STATUS_OK;
 }

@@ -360,6 +360,9 @@ static void too_large_a_cache_names_both_sizes(void **state)
     b->ops->memory(b, &m);
     assert_int_equal(m.kv, 0);
     assert_true(m.weights > 0 && m.activations > 0);
+    assert_true(m.repacked > 0);
+    assert_int_equal(m.repacked, cpu_backend.repacked_bytes(tiny.model, ACTIVATIONS_INT8));
+    assert_int_equal(cpu_backend.repacked_bytes(tiny.model, ACTIVATIONS_F32), 0);
     assert_int_equal(b->ops->kv_create(b, 2, &err), STATUS_OK);
     b->ops->memory(b, &m);
     assert_true(m.kv >= 2 * model_kv_block_bytes(&tiny.model->config, KV_F16));
