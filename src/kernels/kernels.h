@@ -117,7 +117,7 @@ struct attn_args {
 };
 #define ATTN_TILE 12 /* queries that a kernel takes together at most */
 #define ATTN_SCRATCH(head_dim)                                                                     \
-    (ATTN_MAX_QUERIES * ((size_t)(head_dim) + 1) + 2 * ATTN_TILE * ATTN_SPAN)
+    (ATTN_MAX_QUERIES * (((size_t)(head_dim) + 63) / 64 * 64) + 2 * ATTN_TILE * ATTN_SPAN)
 
 /* One query's softmax over some positions. */
 struct attn_state {

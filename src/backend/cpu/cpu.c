@@ -48,13 +48,18 @@ static size_t widest_input(const struct cpu *c)
 
 static void lay_scratch(struct cpu *c, struct layout *l)
 {
+    const struct model_config *m = &c->base.model->config;
+    size_t group = m->n_heads / m->n_kv_heads, spans = attention_max_spans(&c->base.options);
     c->scratch = lay(l, (size_t)c->base.options.n_threads, 1, sizeof *c->scratch);
     for (int i = 0; i < c->base.options.n_threads; i++) {
         struct cpu_scratch s = {
             .dequantized = lay(l, widest_input(c), 1, sizeof(float)),
             .gate = lay(l, FFN_SCRATCH, 1, sizeof(float)),
             .up = lay(l, FFN_SCRATCH, 1, sizeof(float)),
-            .attn = lay(l, ATTN_SCRATCH(c->base.model->config.head_dim), 1, sizeof(float)),
+            .attn = lay(l, ATTN_SCRATCH(m->head_dim), 1, sizeof(float)),
+            .span_ml = lay(l, spans, 2 * group, sizeof(float)),
+            .span_acc = lay(l, spans, group * m->head_dim, sizeof(float)),
+            .begun_ml = lay(l, 2 * group, 1, sizeof(float)),
         };
         if (l->base)
             c->scratch[i] = s;
@@ -97,6 +102,7 @@ static void lay_all(struct cpu *c, struct layout *l)
     lay_step(c, l, &c->parked);
     c->step.tiles = lay(l, attention_max_tiles(m, o), 1, sizeof *c->step.tiles);
     c->parked.tiles = c->step.tiles;
+    c->attn_cuts = lay(l, (size_t)o->n_threads + 1, 1, sizeof *c->attn_cuts);
     lay_scratch(c, l);
     lay_activations(c, l);
 }

@@ -58,8 +58,16 @@ struct attn_tile {
     uint32_t row; /* the first, in the sequence */
     uint32_t n_rows;
     uint32_t out;         /* the row of the attention buffer that takes its first row's result */
-    uint64_t cost_before; /* of all earlier tiles; unit: one head of one row and block */
-    uint64_t cost;        /* per head */
+    uint32_t n_units;     /* its heads; or, with spans, its KV heads times their spans */
+    uint32_t n_spans;     /* of ATTN_SPAN positions, when they may be divided; else 0 */
+    uint64_t unit_cost;   /* a block of positions for one row and head is COST_UNIT */
+    uint64_t cost_before; /* of all earlier tiles */
+};
+
+/* A place on the line of all tiles' units, where a worker's part begins. */
+struct attn_cut {
+    uint32_t tile;
+    uint32_t unit;
 };
 
 struct cpu_step {
@@ -95,6 +103,12 @@ struct cpu_scratch {
     float *gate;        /* FFN_SCRATCH floats */
     float *up;          /* FFN_SCRATCH floats */
     float *attn;        /* ATTN_SCRATCH floats */
+
+    /* A group of heads that is divided at a span: what this worker has of its end, span by span,
+     * and the state of what it has of its beginning, whose numerator is in the attention buffer. */
+    float *span_ml;  /* (attention_max_spans, 2, group) */
+    float *span_acc; /* (attention_max_spans, group, head_dim) */
+    float *begun_ml; /* (2, group) */
 };
 
 struct cpu {
@@ -108,6 +122,7 @@ struct cpu {
     struct cpu_step step;
     struct cpu_step parked; /* its tiles are step's: they are planned anew at each advance */
     bool has_parked;
+    struct attn_cut *attn_cuts; /* (n_threads + 1), planned with the tiles */
     struct cpu_rows rows;
     struct cpu_scratch *scratch; /* (n_threads) */
 
@@ -177,6 +192,10 @@ void forward_head(struct cpu *c, int worker);
  * attention_run is the phase. */
 void attention_plan(struct cpu *c, bool last_layer);
 uint32_t attention_max_tiles(const struct model_config *m, const struct backend_options *o);
+uint32_t attention_max_spans(const struct backend_options *o);
 void attention_run(struct cpu *c, uint32_t layer, int worker);
+/* In the phase after: merges what several workers have of the rows [begin, end) of the attention
+ * buffer. */
+void attention_finish(struct cpu *c, size_t begin, size_t end);
 
 #endif

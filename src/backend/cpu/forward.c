@@ -160,6 +160,7 @@ static void phase_heads_put(struct cpu *c, uint32_t layer, int worker)
     struct linear_want want = {0};
     linear_want_add(&want, wo);
     slice(c, live_rows(c, layer), 1, worker, &begin, &end);
+    attention_finish(c, begin, end);
     for (size_t i = begin; i < end; i++) {
         linear_put(&c->rows.heads, &c->k, want, i, c->rows.attn + i * c->heads_width);
         if (cpu_is_last(c, layer))

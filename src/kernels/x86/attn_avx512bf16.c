@@ -17,18 +17,15 @@ ALWAYS_INLINE __m256i to_bf16(vec x)
     return (__m256i)_mm512_cvtneps_pbh(x);
 }
 
-/* (pairs of dims, n): a pair's queries side by side; an odd dim's partner is 0. */
+/* An odd dim's partner is 0. */
 ALWAYS_INLINE void pack_tile(float *out, const struct attn_args *a, size_t i, size_t n)
 {
-    UNROLL
     for (size_t r = 0; r < n; r++) {
         for (size_t d = 0; d < a->head_dim; d += LANES) {
-            uint32_t pairs[LANES / 2];
-            size_t left = a->head_dim - d, lanes = left < LANES ? left : LANES;
-            _mm256_storeu_si256((__m256i *)(void *)pairs,
-                                to_bf16(v_load_some(a->q[i + r] + d, lanes)));
-            for (size_t p = 0; p < (lanes + 1) / 2; p++)
-                memcpy(out + (d / 2 + p) * n + r, &pairs[p], sizeof pairs[p]);
+            size_t left = a->head_dim - d, pair = d / 2;
+            __m256i pairs = to_bf16(v_load_some(a->q[i + r] + d, left < LANES ? left : LANES));
+            float *piece = out + (pair / Q_PIECE * n + r) * Q_PIECE;
+            _mm256_storeu_si256((__m256i *)(void *)(piece + pair % Q_PIECE), pairs);
         }
     }
 }
@@ -51,47 +48,61 @@ ALWAYS_INLINE __m512bh set1_pair(const void *pair)
     return (__m512bh)_mm512_set1_epi32(bits);
 }
 
+/* One more pair of dims of the scores of a block. q: the pair of the first query. */
+ALWAYS_INLINE void score_pair(vec acc[][2], const char *k, const char *next, const float *q,
+                              size_t n)
+{
+    __m512bh y[2] = {(__m512bh)_mm512_loadu_si512(k), (__m512bh)_mm512_loadu_si512(k + 64)};
+    for (size_t line = 0; n <= FETCH_QUERIES && line < 2; line++)
+        _mm_prefetch(next + 64 * line, _MM_HINT_T0);
+#pragma GCC unroll 16 /* or the sums live in memory */
+    for (size_t r = 0; r < n; r++) {
+        __m512bh x = set1_pair(q + r * Q_PIECE);
+#pragma GCC unroll 16 /* or the sums live in memory */
+        for (size_t v = 0; v < 2; v++) {
+            acc[r][v] = _mm512_dpbf16_ps(acc[r][v], y[v], x);
+            KEEP(acc[r][v]);
+        }
+    }
+}
+
 ALWAYS_INLINE void score_block(const struct attn_tile *t, enum kv_type type, uint32_t j, size_t n)
 {
-    const char *k = tile_block(t, t->a->keys, j);
+    const char *k = tile_block(t, t->a->keys, j), *next = after_keys(t, j);
     size_t pairs = packed_dims(t->a->head_dim);
     vec acc[MAX_QUERIES][2];
     (void)type;
-    UNROLL
+#pragma GCC unroll 16 /* or the sums live in memory */
     for (size_t r = 0; r < n; r++)
         acc[r][0] = acc[r][1] = v_zero();
-    for (size_t p = 0; p < pairs; p++, k += 4 * KV_BLOCK) {
-        __m512bh y[2] = {(__m512bh)_mm512_loadu_si512(k), (__m512bh)_mm512_loadu_si512(k + 64)};
-        UNROLL
-        for (size_t r = 0; r < n; r++) {
-            __m512bh x = set1_pair(t->q + p * n + r);
-            UNROLL
-            for (size_t v = 0; v < 2; v++) {
-                acc[r][v] = _mm512_dpbf16_ps(acc[r][v], y[v], x);
-                KEEP(acc[r][v]);
-            }
-        }
+    for (size_t p = 0; p < pairs;) {
+        const float *q = t->q + p * n;
+        size_t end = pairs - p < Q_PIECE ? pairs : p + Q_PIECE;
+        for (; p < end; p++, q++)
+            score_pair(acc, k + p * 4 * KV_BLOCK, next + p * 4 * KV_BLOCK, q, n);
     }
-    UNROLL
+#pragma GCC unroll 16 /* or the sums live in memory */
     for (size_t r = 0; r < n; r++)
-        UNROLL
-    for (size_t v = 0; v < 2; v++)
-        v_store(t->w->scores + r * ATTN_SPAN + j + v * LANES, acc[r][v]);
+#pragma GCC unroll 16 /* or the sums live in memory */
+        for (size_t v = 0; v < 2; v++)
+            v_store(t->w->scores + r * ATTN_SPAN + j + v * LANES, acc[r][v]);
 }
 
 /* One more pair of positions; of the last one the second may not be there: what is stored in its
  * place could be NaN, which no weight of 0 makes harmless. */
-ALWAYS_INLINE void add_pair(vec acc[][4], const struct attn_tile *t, const char *v, uint32_t j,
-                            __mmask32 there, size_t n, size_t vectors)
+ALWAYS_INLINE void add_pair(vec acc[][4], const struct attn_tile *t, const char *v,
+                            const char *next, uint32_t j, __mmask32 there, size_t n, size_t vectors)
 {
     __m512bh y[4];
-    UNROLL
+#pragma GCC unroll 16 /* or the sums live in memory */
     for (size_t i = 0; i < vectors; i++)
         y[i] = (__m512bh)_mm512_maskz_loadu_epi16(there, v + 64 * i);
-    UNROLL
+    for (size_t i = 0; n <= FETCH_QUERIES && i < vectors; i++)
+        _mm_prefetch(next + 64 * i, _MM_HINT_T0);
+#pragma GCC unroll 16 /* or the sums live in memory */
     for (size_t r = 0; r < n; r++) {
         __m512bh x = set1_pair(weights_row(t->w, r) + j);
-        UNROLL
+#pragma GCC unroll 16 /* or the sums live in memory */
         for (size_t i = 0; i < vectors; i++) {
             acc[r][i] = _mm512_dpbf16_ps(acc[r][i], y[i], x);
             KEEP(acc[r][i]);
@@ -105,25 +116,26 @@ ALWAYS_INLINE void add_values(const struct attn_tile *t, enum kv_type type, size
     size_t row_bytes = 4 * kv_layout_width(t->a->head_dim);
     vec acc[MAX_QUERIES][4];
     (void)type;
-    UNROLL
+#pragma GCC unroll 16 /* or the sums live in memory */
     for (size_t r = 0; r < n; r++)
-        UNROLL
-    for (size_t i = 0; i < vectors; i++)
-        acc[r][i] = v_zero();
+#pragma GCC unroll 16 /* or the sums live in memory */
+        for (size_t i = 0; i < vectors; i++)
+            acc[r][i] = v_zero();
     for (uint32_t first = 0; first < t->n_positions; first += KV_BLOCK) {
         const char *v = tile_block(t, t->a->values, first) + 4 * dim;
+        const char *next = after_values(t, first) + 4 * dim;
         uint32_t left = t->n_positions - first, end = first + (left < KV_BLOCK ? left : KV_BLOCK);
         uint32_t j = first;
-        for (; j + 2 <= end; j += 2, v += row_bytes)
-            add_pair(acc, t, v, j, 0xffffffffu, n, vectors);
+        for (; j + 2 <= end; j += 2, v += row_bytes, next += row_bytes)
+            add_pair(acc, t, v, next, j, 0xffffffffu, n, vectors);
         if (j < end)
-            add_pair(acc, t, v, j, 0x55555555u, n, vectors);
+            add_pair(acc, t, v, next, j, 0x55555555u, n, vectors);
     }
-    UNROLL
+#pragma GCC unroll 16 /* or the sums live in memory */
     for (size_t r = 0; r < n; r++)
-        UNROLL
-    for (size_t i = 0; i < vectors; i++)
-        fold_numerators(t, r, dim + i * LANES, acc[r][i]);
+#pragma GCC unroll 16 /* or the sums live in memory */
+        for (size_t i = 0; i < vectors; i++)
+            fold_numerators(t, r, dim + i * LANES, acc[r][i]);
 }
 
 #define ATTN_OWN_STEPS

@@ -125,7 +125,7 @@ ALWAYS_INLINE void attend(const struct attn_args *a, enum kv_type type)
 {
     struct attn_work w = {a->scratch, a->scratch + ATTN_TILE * ATTN_SPAN,
                           a->scratch + 2 * ATTN_TILE * ATTN_SPAN};
-    size_t dims = packed_dims(a->head_dim);
+    size_t dims = (packed_dims(a->head_dim) + Q_PIECE - 1) / Q_PIECE * Q_PIECE;
     for (size_t i = 0, n; i < a->n_q; i += n) {
         n = tile_size(a->n_q - i);
         pack_tile(w.q + i * dims, a, i, n);

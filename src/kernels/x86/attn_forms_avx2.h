@@ -6,18 +6,20 @@
 
 #include "kernels/x86/attn_tile_avx2.h"
 
+#include <string.h>
+
 ALWAYS_INLINE size_t packed_dims(size_t head_dim)
 {
     return head_dim;
 }
 
-/* (head_dim, n): a dim's queries side by side. */
 ALWAYS_INLINE void pack_tile(float *out, const struct attn_args *a, size_t i, size_t n)
 {
-    UNROLL
-    for (size_t r = 0; r < n; r++)
-        for (size_t d = 0; d < a->head_dim; d++)
-            out[d * n + r] = a->q[i + r][d];
+    for (size_t d = 0; d < a->head_dim; d += Q_PIECE, out += n * Q_PIECE) {
+        size_t left = a->head_dim - d, dims = left < Q_PIECE ? left : Q_PIECE;
+        for (size_t r = 0; r < n; r++)
+            memcpy(out + r * Q_PIECE, a->q[i + r] + d, dims * sizeof *out);
+    }
 }
 
 ALWAYS_INLINE void put_weights(const struct attn_work *w, size_t row, size_t j, vec p)
@@ -63,18 +65,25 @@ ALWAYS_INLINE vec load_value(enum kv_type type, const char *v, size_t head_dim, 
     return load_cached(type, v, row * kv_layout_width(head_dim) + dim, second, scale);
 }
 
-/* One more dim of the scores of 2 * LANES positions from `lane` on. */
+/* Bytes of what load_cached takes a lane from. */
+ALWAYS_INLINE size_t element_bytes(enum kv_type type)
+{
+    return type == KV_Q8_0 ? 1 : type == KV_F16 ? 2 : 4;
+}
+
+/* One more dim of the scores of 2 * LANES positions from `lane` on. q: the dim of the first query.
+ */
 ALWAYS_INLINE void score_dim(vec acc[][2], const struct attn_tile *t, enum kv_type type,
-                             const char *k, size_t d, int second, size_t lane, size_t n)
+                             const char *k, const float *q, size_t d, int second, size_t lane,
+                             size_t n)
 {
     vec y[2];
-    UNROLL
     for (size_t v = 0; v < 2; v++)
         y[v] = load_key(type, k, t->a->head_dim, d, second, lane + v * LANES);
-    UNROLL
+#pragma GCC unroll 16 /* or the sums live in memory */
     for (size_t r = 0; r < n; r++) {
-        vec x = v_set1(t->q[d * n + r]);
-        UNROLL
+        vec x = v_set1(q[r * Q_PIECE]);
+#pragma GCC unroll 16 /* or the sums live in memory */
         for (size_t v = 0; v < 2; v++) {
             acc[r][v] = v_fma(x, y[v], acc[r][v]);
             KEEP(acc[r][v]);
@@ -82,27 +91,43 @@ ALWAYS_INLINE void score_dim(vec acc[][2], const struct attn_tile *t, enum kv_ty
     }
 }
 
+/* The dims d .. d + 1 of what is read next, if so few queries share it. */
+ALWAYS_INLINE void fetch_keys(enum kv_type type, const char *next, size_t d, size_t lane, size_t n)
+{
+    size_t bytes = element_bytes(type);
+    for (size_t row = d; n <= FETCH_QUERIES && row < d + 2; row += type == KV_BF16 ? 2 : 1)
+        for (size_t v = 0; v < 2; v++)
+            _mm_prefetch(next + ((type == KV_BF16 ? row / 2 : row) * KV_BLOCK + lane + v * LANES) *
+                                    bytes,
+                         _MM_HINT_T0);
+}
+
 /* Scores of the positions j + lane .. of the span, in one block. */
 ALWAYS_INLINE void score_lanes(const struct attn_tile *t, enum kv_type type, uint32_t j,
                                size_t lane, size_t n)
 {
-    const char *k = tile_block(t, t->a->keys, j);
-    size_t head_dim = t->a->head_dim, d = 0;
+    const char *k = tile_block(t, t->a->keys, j), *next = after_keys(t, j);
+    size_t head_dim = t->a->head_dim;
     vec acc[MAX_QUERIES][2];
-    UNROLL
+#pragma GCC unroll 16 /* or the sums live in memory */
     for (size_t r = 0; r < n; r++)
         acc[r][0] = acc[r][1] = v_zero();
-    for (; d + 2 <= head_dim; d += 2) {
-        score_dim(acc, t, type, k, d, 0, lane, n);
-        score_dim(acc, t, type, k, d + 1, 1, lane, n);
+    for (size_t d = 0; d < head_dim;) {
+        const float *q = t->q + d * n;
+        size_t end = head_dim - d < Q_PIECE ? head_dim : d + Q_PIECE;
+        for (; d + 2 <= end; d += 2, q += 2) {
+            fetch_keys(type, next, d, lane, n);
+            score_dim(acc, t, type, k, q, d, 0, lane, n);
+            score_dim(acc, t, type, k, q + 1, d + 1, 1, lane, n);
+        }
+        if (d < end)
+            score_dim(acc, t, type, k, q, d++, 0, lane, n);
     }
-    if (d < head_dim)
-        score_dim(acc, t, type, k, d, 0, lane, n);
-    UNROLL
+#pragma GCC unroll 16 /* or the sums live in memory */
     for (size_t r = 0; r < n; r++)
-        UNROLL
-    for (size_t v = 0; v < 2; v++)
-        v_store(t->w->scores + r * ATTN_SPAN + j + lane + v * LANES, acc[r][v]);
+#pragma GCC unroll 16 /* or the sums live in memory */
+        for (size_t v = 0; v < 2; v++)
+            v_store(t->w->scores + r * ATTN_SPAN + j + lane + v * LANES, acc[r][v]);
 }
 
 ALWAYS_INLINE void score_block(const struct attn_tile *t, enum kv_type type, uint32_t j, size_t n)
@@ -117,13 +142,13 @@ ALWAYS_INLINE void add_position(vec acc[][4], const struct attn_tile *t, enum kv
                                 size_t vectors)
 {
     vec y[4];
-    UNROLL
+#pragma GCC unroll 16 /* or the sums live in memory */
     for (size_t i = 0; i < vectors; i++)
         y[i] = load_value(type, v, t->a->head_dim, j % KV_BLOCK, second, dim + i * LANES);
-    UNROLL
+#pragma GCC unroll 16 /* or the sums live in memory */
     for (size_t r = 0; r < n; r++) {
         vec x = v_set1(t->w->scores[r * ATTN_SPAN + j]);
-        UNROLL
+#pragma GCC unroll 16 /* or the sums live in memory */
         for (size_t i = 0; i < vectors; i++) {
             acc[r][i] = v_fma(x, y[i], acc[r][i]);
             KEEP(acc[r][i]);
@@ -131,31 +156,43 @@ ALWAYS_INLINE void add_position(vec acc[][4], const struct attn_tile *t, enum kv
     }
 }
 
+/* The positions j .. j + 1 of what is read next, if so few queries share it. */
+ALWAYS_INLINE void fetch_values(const struct attn_tile *t, enum kv_type type, const char *next,
+                                uint32_t j, size_t dim, size_t n, size_t vectors)
+{
+    size_t width = kv_layout_width(t->a->head_dim), bytes = element_bytes(type);
+    for (size_t row = j; n <= FETCH_QUERIES && row < j + 2; row += type == KV_BF16 ? 2 : 1)
+        for (size_t i = 0; i < vectors * LANES * bytes; i += 64)
+            _mm_prefetch(next + ((type == KV_BF16 ? row / 2 : row) * width + dim) * bytes + i,
+                         _MM_HINT_T0);
+}
+
 ALWAYS_INLINE void add_values(const struct attn_tile *t, enum kv_type type, size_t dim, size_t n,
                               size_t vectors)
 {
     vec acc[MAX_QUERIES][4];
-    UNROLL
+#pragma GCC unroll 16 /* or the sums live in memory */
     for (size_t r = 0; r < n; r++)
-        UNROLL
-    for (size_t i = 0; i < vectors; i++)
-        acc[r][i] = v_zero();
+#pragma GCC unroll 16 /* or the sums live in memory */
+        for (size_t i = 0; i < vectors; i++)
+            acc[r][i] = v_zero();
     for (uint32_t first = 0; first < t->n_positions; first += KV_BLOCK) {
-        const char *v = tile_block(t, t->a->values, first);
+        const char *v = tile_block(t, t->a->values, first), *next = after_values(t, first);
         uint32_t left = t->n_positions - first, end = first + (left < KV_BLOCK ? left : KV_BLOCK);
         uint32_t j = first;
         for (; j + 2 <= end; j += 2) {
+            fetch_values(t, type, next, j % KV_BLOCK, dim, n, vectors);
             add_position(acc, t, type, v, j, 0, dim, n, vectors);
             add_position(acc, t, type, v, j + 1, 1, dim, n, vectors);
         }
         if (j < end)
             add_position(acc, t, type, v, j, 0, dim, n, vectors);
     }
-    UNROLL
+#pragma GCC unroll 16 /* or the sums live in memory */
     for (size_t r = 0; r < n; r++)
-        UNROLL
-    for (size_t i = 0; i < vectors; i++)
-        fold_numerators(t, r, dim + i * LANES, acc[r][i]);
+#pragma GCC unroll 16 /* or the sums live in memory */
+        for (size_t i = 0; i < vectors; i++)
+            fold_numerators(t, r, dim + i * LANES, acc[r][i]);
 }
 
 #endif

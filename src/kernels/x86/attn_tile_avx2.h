@@ -5,17 +5,26 @@
 
 #include "kernels/kv_layout.h"
 
+#include <stdbool.h>
+
 #ifdef __AVX512F__
 #include "kernels/x86/attn_vec_avx512.h"
 #else
 #include "kernels/x86/attn_vec_avx2.h"
 #endif
 
+/* A query's numbers, 32 bits each, are kept in pieces of this many, so that a tile's rows are a
+ * constant apart: one register addresses them all. */
+#define Q_PIECE 64
+
+/* With so few queries the cache comes from memory as fast as that goes: it is fetched ahead. */
+#define FETCH_QUERIES 4
+
 /* In attn_args.scratch. */
 struct attn_work {
     float *scores;  /* (ATTN_TILE, ATTN_SPAN) */
     float *weights; /* as many */
-    float *q;       /* tile after tile, as pack_tile has it */
+    float *q;       /* tile after tile: (pieces, n, Q_PIECE) */
 };
 
 /* One tile in one span. */
@@ -31,12 +40,25 @@ struct attn_tile {
     float later_factor[ATTN_TILE]; /* of the span */
 };
 
-/* Keys or values of the block with the span's position j; clamped to the tile's last block, so that
- * it may be asked for one further. */
+/* Keys or values of the block with the span's position j. */
 static inline const char *tile_block(const struct attn_tile *t, const char *head, uint32_t j)
 {
-    uint32_t last = t->n_positions - 1;
-    return head + t->a->blocks[(t->first + (j < last ? j : last)) / KV_BLOCK] * t->a->block_bytes;
+    return head + t->a->blocks[(t->first + j) / KV_BLOCK] * t->a->block_bytes;
+}
+
+/* What is read after the keys of position j's block, and after its values. */
+static inline const char *after_keys(const struct attn_tile *t, uint32_t j)
+{
+    bool more = j + KV_BLOCK < t->n_positions;
+    return more ? tile_block(t, t->a->keys, j + KV_BLOCK) : tile_block(t, t->a->values, 0);
+}
+
+static inline const char *after_values(const struct attn_tile *t, uint32_t j)
+{
+    if (j + KV_BLOCK < t->n_positions)
+        return tile_block(t, t->a->values, j + KV_BLOCK);
+    bool more = t->first + ATTN_SPAN < t->a->end;
+    return tile_block(t, t->a->keys, more ? ATTN_SPAN : 0);
 }
 
 /* The span's numerators of one query's dims from `dim` on, folded into acc. */

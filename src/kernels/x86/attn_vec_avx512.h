@@ -19,9 +19,6 @@ typedef __m512 vec;
 #define TILE_SIZES           12, 8, 4, 3, 2, 1
 #define EACH_TILE_SIZE(CASE) CASE(12) CASE(8) CASE(4) CASE(3) CASE(2) CASE(1)
 
-/* Loops over sums are unrolled, or the sums live in memory. */
-#define UNROLL _Pragma("GCC unroll 16")
-
 /* gcc 12 re-associates sums and spills them; this keeps them where they are. */
 #define KEEP(x) __asm__("" : "+v"(x))
 

@@ -12,13 +12,14 @@
 #include <math.h>
 
 #define N_TOKENS    100
-#define N_NEIGHBOUR 45 /* tokens of each neighbour */
+#define N_NEIGHBOUR 45  /* tokens of each neighbour */
+#define N_LONG      600 /* tokens of one that takes several spans of attention */
 #define N_BLOCKS    32
 #define MAX_ROWS    256
 #define SEQ_BLOCKS  4 /* blocks of the sequence under test */
 
 static struct tiny_model tiny;
-static int32_t tokens[N_TOKENS];
+static int32_t tokens[N_LONG];
 static int32_t neighbour_tokens[N_NEIGHBOUR];
 
 /* What is around the sequence. */
@@ -49,7 +50,7 @@ static struct backend *open_backend(const struct setting *s)
         .max_rows = MAX_ROWS,
         .max_outputs = MAX_ROWS,
         .max_seqs = 4,
-        .n_ctx = 256,
+        .n_ctx = 640,
     };
     assert_int_equal(cpu_backend.open(&b, tiny.model, &o, &err), STATUS_OK);
     assert_int_equal(b->ops->kv_create(b, N_BLOCKS, &err), STATUS_OK);
@@ -267,6 +268,59 @@ static void bits_depend_on_the_row_alone(void **state)
     }
 }
 
+/* The last tokens of a long sequence in one chunk on one thread; or one by one, on threads that
+ * divide its spans, beside a short sequence of which each step has one token too. */
+static float *run_long(const struct setting *s, uint32_t n_last)
+{
+    uint32_t blocks[(N_LONG + KV_BLOCK - 1) / KV_BLOCK], short_blocks[] = {20, 21};
+    size_t n_vocab = tiny.model->config.n_vocab;
+    float *logits = mem_array(n_last * n_vocab, sizeof *logits);
+    struct backend *b = open_backend(s);
+    struct step_result result;
+    uint32_t at = 0;
+    assert_non_null(logits);
+    for (uint32_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
+        blocks[i] = i;
+    for (uint32_t n; at < N_LONG; at += n) {
+        uint32_t left = N_LONG - n_last - at, done = N_LONG - at;
+        n = at >= N_LONG - n_last ? s->chunk : left < MAX_ROWS ? left : MAX_ROWS;
+        struct batch_seq seqs[] = {
+            {8, tokens + at, n, at, blocks, OUTPUT_ALL},
+            {9, neighbour_tokens + n_last - done, 1, n_last - done, short_blocks, OUTPUT_LAST},
+        };
+        b->ops->step_begin(b, &(struct batch){seqs, done <= n_last && n == 1 ? 2 : 1});
+        while (!b->ops->step_advance(b, 2))
+            ;
+        b->ops->step_finish(b, &result);
+        if (done <= n_last)
+            memcpy(logits + (n_last - done) * n_vocab, result.logits, n * n_vocab * sizeof *logits);
+    }
+    b->ops->close(b);
+    return logits;
+}
+
+static void spans_are_merged_alike(void **state)
+{
+    static const int threads[] = {1, 2, 3, 5, 16};
+    enum { N_LAST = 20 };
+    (void)state;
+    for (int i = 0; i < 2 * KV_TYPES; i++) {
+        uint32_t levels = i % 2 ? cpu_detect() : CPU_AVX2 & cpu_detect();
+        struct setting s = {
+            .levels = levels, .kv_type = (enum kv_type)(i / 2), .n_threads = 1, .chunk = N_LAST};
+        float *expected = run_long(&s, N_LAST);
+        for (size_t t = 0; t < sizeof threads / sizeof *threads; t++) {
+            s.n_threads = threads[t];
+            s.chunk = 1;
+            float *logits = run_long(&s, N_LAST);
+            assert_memory_equal(logits, expected,
+                                N_LAST * tiny.model->config.n_vocab * sizeof *logits);
+            mem_free(logits);
+        }
+        mem_free(expected);
+    }
+}
+
 /* A weight that is no number must end a request, not become a plausible token. */
 static void what_is_not_finite_reaches_the_logits(void **state)
 {
@@ -385,7 +439,7 @@ static int open_model(void **state)
     struct random random = {3};
     tiny = tiny_model_default;
     tiny.biases = tiny.rope_factors = true;
-    for (size_t i = 0; i < N_TOKENS; i++)
+    for (size_t i = 0; i < N_LONG; i++)
         tokens[i] = (int32_t)random_below(&random, tiny.n_vocab);
     for (size_t i = 0; i < N_NEIGHBOUR; i++)
         neighbour_tokens[i] = (int32_t)random_below(&random, tiny.n_vocab);
@@ -403,6 +457,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bits_depend_on_the_row_alone),
+        cmocka_unit_test(spans_are_merged_alike),
         cmocka_unit_test(what_is_not_finite_reaches_the_logits),
         cmocka_unit_test(a_copied_block_is_the_same_block),
         cmocka_unit_test(a_step_may_lose_all_its_sequences),
