@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+#define LAYER_US 6000 /* of a step that may stand aside between two layers for who comes */
+
 static uint32_t smaller(uint32_t a, uint32_t b)
 {
     return a < b ? a : b;
@@ -24,7 +26,8 @@ static int32_t or_preset(int32_t asked, int32_t preset)
 }
 
 /* What the profile decides where the options do not. */
-static bool set_promises(struct engine *e, const struct engine_options *o, struct err *err)
+static bool set_promises(struct engine *e, const struct engine_options *o, uint32_t n_layers,
+                         struct err *err)
 {
     const struct profile *p = profile_find(o->profile, err);
     if (!p)
@@ -32,17 +35,19 @@ static bool set_promises(struct engine *e, const struct engine_options *o, struc
     int32_t gap_ms = or_preset(o->decode_gap_ms, p->decode_gap_ms);
     int32_t queue_ms = or_preset(o->max_queue_ms, p->max_queue_ms);
     e->limits.decode_gap_us = gap_ms > 0 ? gap_ms * INT64_C(1000) : 0;
+    e->limits.calm_us = n_layers * LAYER_US;
     e->limits.efficiency = p->efficiency;
     e->max_queue_us = queue_ms > 0 ? queue_ms * INT64_C(1000) : INT64_MAX;
     return true;
 }
 
 /* Sequences, rows, slots: the limits of a step and of the engine. */
-static enum status set_limits(struct engine *e, const struct engine_options *o, struct err *err)
+static enum status set_limits(struct engine *e, const struct engine_options *o, uint32_t n_layers,
+                              struct err *err)
 {
     struct scheduler_limits *l = &e->limits;
     e->policy = policy_find(o->policy ? o->policy : POLICY_DEFAULT, err);
-    if (!e->policy || !set_promises(e, o, err))
+    if (!e->policy || !set_promises(e, o, n_layers, err))
         return STATUS_INVALID;
     l->max_active = o->max_active;
     e->cache_on = !o->no_prefix_cache && e->mode != ENGINE_SYNC;
@@ -177,7 +182,7 @@ enum status engine_open_parts(struct engine **out, const struct engine_parts *pa
     kernels_fill(&e->kernels, options->cpu_levels);
     cost_init(&e->cost);
     e->deadline_us = INT64_MAX;
-    enum status status = set_limits(e, options, err);
+    enum status status = set_limits(e, options, parts->model->config.n_layers, err);
     if (status == STATUS_OK)
         status = wake_init(&e->to_engine, err);
     if (status == STATUS_OK)

@@ -94,6 +94,13 @@ static int64_t due_us(const struct build *b)
     return oldest + b->v->limits->decode_gap_us - b->v->now_us;
 }
 
+/* Nobody waits for a token: only the next who comes may. */
+static int64_t calm_us(const struct build *b)
+{
+    const struct scheduler_limits *l = b->v->limits;
+    return l->calm_us > 0 && b->v->policy->parks ? l->calm_us : INT64_MAX;
+}
+
 /* What the step may take by the promise. Decodes that take longer alone have broken it already:
  * then prefill gets half of their time, so that newcomers are not starved in vain. */
 static int64_t promised_us(struct build *b)
@@ -101,8 +108,10 @@ static int64_t promised_us(struct build *b)
     const struct scheduler_view *v = b->v;
     uint32_t seats = decode_seats(v), n = v->decode->n;
     int64_t gap_us = v->limits->decode_gap_us;
-    if (gap_us == 0 || n == 0)
+    if (gap_us == 0)
         return INT64_MAX;
+    if (n == 0)
+        return calm_us(b);
     if (n > seats)
         gap_us /= (n + seats - 1) / seats;
     int64_t decodes_us = cost_predict_us(v->cost, &b->plan->cost);
@@ -240,8 +249,15 @@ static bool fits_budget(const struct build *b, const struct request *r, uint32_t
     return b->budget_us == INT64_MAX || cost_predict_us(b->v->cost, &more) <= b->budget_us;
 }
 
-/* How many tokens of r this step takes; 0: none. The step's first prompt has SCHEDULER_MIN_CHUNK
- * whatever the budget says, except in a short step. */
+/* What the step's first prompt has whatever the budget says: beside decodes little, otherwise
+ * enough to use the machine well. */
+static uint32_t least_chunk(const struct build *b)
+{
+    return b->plan->n_decodes > 0 || b->saturated < SCHEDULER_MIN_CHUNK ? SCHEDULER_MIN_CHUNK
+                                                                        : b->saturated;
+}
+
+/* How many tokens of r this step takes; 0: none. A short step takes what is within its budget. */
 static uint32_t chunk(const struct build *b, const struct request *r)
 {
     uint32_t limit = smaller(chunk_limit(r), token_room(b));
@@ -255,7 +271,7 @@ static uint32_t chunk(const struct build *b, const struct request *r)
     if (limit == 0 || b->budget_us == INT64_MAX)
         return limit;
     uint32_t n = cost_fit(b->v->cost, &b->plan->cost, request_past(r), limit, b->budget_us);
-    uint32_t least = smaller(limit, SCHEDULER_MIN_CHUNK);
+    uint32_t least = smaller(limit, least_chunk(b));
     if (n >= least)
         return n;
     return b->n_prefill == 0 ? least : 0;
@@ -485,7 +501,7 @@ static bool shorter_came(const struct scheduler_view *v, const struct plan *runn
 bool scheduler_parks(const struct scheduler_view *v, const struct plan *running, int64_t left_us,
                      int64_t layer_us, int64_t *short_us)
 {
-    *short_us = left_us / 2;
+    *short_us = left_us;
     if (!v->policy->parks || running->n_decodes > 0 || *short_us <= 0)
         return false;
     if (v->prefill->n + v->decode->n >= v->limits->max_active)

@@ -33,19 +33,19 @@ static void a_short_prompt_interrupts_a_long_one(void **state)
     }
 }
 
-static void a_prompt_that_is_not_much_shorter_waits(struct by_hand *h)
+static void a_prompt_that_is_longer_than_what_is_left_waits(struct by_hand *h)
 {
     if (h->n_layers == 1)
-        by_hand_submit(h, fake_params(7, 120, 2));
+        by_hand_submit(h, fake_params(7, 200, 2));
 }
 
-static void not_for_one_that_is_nearly_as_long(void **state)
+static void not_for_one_that_is_longer_than_what_is_left(void **state)
 {
     (void)state;
     struct by_hand h;
     by_hand_open(&h, 60, &(struct engine_options){0});
     by_hand_submit(&h, fake_params(6, 248, 2));
-    h.meanwhile = a_prompt_that_is_not_much_shorter_waits;
+    h.meanwhile = a_prompt_that_is_longer_than_what_is_left_waits;
     by_hand_turn(&h);
     assert_int_equal(by_hand_stats(&h).parked, 0);
     by_hand_close(&h);
@@ -200,7 +200,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_short_prompt_interrupts_a_long_one),
-        cmocka_unit_test(not_for_one_that_is_nearly_as_long),
+        cmocka_unit_test(not_for_one_that_is_longer_than_what_is_left),
         cmocka_unit_test(decodes_keep_their_gap_while_the_long_one_waits),
         cmocka_unit_test(a_cancel_in_the_parked_step_frees_its_blocks_with_that_step),
         cmocka_unit_test(a_cancel_in_the_short_step_spares_the_parked_one),

@@ -458,6 +458,27 @@ static void a_step_ends_where_the_prompt_does(void **state)
     expect(&s, 0, r, 40, false);
 }
 
+/* A step of 40 ms, had somebody been promised anything. */
+static void a_calm_step_is_short_enough_to_stand_aside_often(void **state)
+{
+    (void)state;
+    struct scene s;
+    scene_init(&s, "srpf");
+    s.limits.calm_us = 40000;
+    struct request *r = add(&s, REQUEST_PREFILL, 512, 0);
+    plan(&s);
+    expect(&s, 0, r, 512, false);
+    s.limits.decode_gap_us = 50000;
+    plan(&s);
+    expect(&s, 0, r, 72, false); /* 4 + 72 / 2 */
+    s.limits.calm_us = 10000;
+    plan(&s);
+    expect(&s, 0, r, 32, false); /* from here on the machine is used well */
+    s.policy = "fifo";           /* never stands aside */
+    plan(&s);
+    expect(&s, 0, r, 512, false);
+}
+
 /* --- standing aside ------------------------------------------------------------------------- */
 
 static bool parks(struct scene *s, int64_t left_us, int64_t *short_us)
@@ -466,7 +487,7 @@ static bool parks(struct scene *s, int64_t left_us, int64_t *short_us)
     return scheduler_parks(&view, &s->plan, left_us, 1000, short_us);
 }
 
-static void a_step_stands_aside_for_a_much_shorter_prompt(void **state)
+static void a_step_stands_aside_for_a_shorter_prompt(void **state)
 {
     (void)state;
     struct scene s;
@@ -479,13 +500,13 @@ static void a_step_stands_aside_for_a_much_shorter_prompt(void **state)
     struct request *r = add(&s, REQUEST_WAITING, 100, 0); /* 54 ms */
     r->arrived_us = r->served_us = NOW + 1;
     assert_true(parks(&s, 200000, &short_us));
-    assert_false(parks(&s, 100000, &short_us)); /* not much longer than what is left */
+    assert_false(parks(&s, 50000, &short_us)); /* longer than what is left */
     assert_true(parks(&s, 200000, &short_us));
     s.short_us = short_us;
     plan(&s);
     assert_int_equal(s.plan.n_items, 1);
     expect(&s, 0, r, 100, true);
-    r->n_goal = r->params.n_prompt = 300; /* the short step takes nothing in part */
+    r->n_goal = r->params.n_prompt = 450; /* the short step takes nothing in part */
     plan(&s);
     assert_int_equal(s.plan.n_items, 0);
 }
@@ -631,7 +652,8 @@ int main(void)
         cmocka_unit_test(lookahead_does_not_admit_past_who_finds_no_blocks),
         cmocka_unit_test(pack_goes_on_with_who_has_started),
         cmocka_unit_test(a_step_ends_where_the_prompt_does),
-        cmocka_unit_test(a_step_stands_aside_for_a_much_shorter_prompt),
+        cmocka_unit_test(a_calm_step_is_short_enough_to_stand_aside_often),
+        cmocka_unit_test(a_step_stands_aside_for_a_shorter_prompt),
         cmocka_unit_test(fifo_never_stands_aside),
         cmocka_unit_test(a_step_stands_aside_for_decodes_that_are_due),
         cmocka_unit_test(changes_nothing_that_it_is_shown),
