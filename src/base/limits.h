@@ -58,7 +58,7 @@
 #define LIMIT_IDLE_SECONDS        5  /* without any progress while it arrives */
 #define LIMIT_KEEPALIVE_SECONDS   75 /* an idle connection between requests */
 #define LIMIT_DRAIN_SECONDS       30 /* --drain-timeout */
-#define LIMIT_SSE_COMMENT_SECONDS 15 /* a comment when a stream was silent this long */
+#define LIMIT_SSE_COMMENT_SECONDS 15 /* --sse-comment */
 #define LIMIT_WRITE_SECONDS       60 /* a client that takes nothing of its answer for so long */
 #define LIMIT_LINGER_SECONDS      2  /* a refused connection stays to read its answer */
 #define LIMIT_PIPELINED_BYTES     (64u << 10) /* sent ahead of the answer to an earlier request */

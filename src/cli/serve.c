@@ -18,6 +18,7 @@ struct args {
     const char *served_model_name;
     const char *api_key_file;
     uint32_t drain_seconds;
+    uint32_t sse_comment_seconds;
     uint32_t request_timeout_s;
     uint32_t max_per_client;
     uint32_t max_connections;
@@ -52,6 +53,9 @@ static const struct flag own_flags[] = {
      FLAG_U32, FLAG_FIELD(args, request_timeout_s), .min = 1, .max = LIMIT_TIMEOUT_SECONDS},
     {"--drain-timeout", "SECONDS", "time for running requests after SIGTERM (default 30)",
      FLAG_U32, FLAG_FIELD(args, drain_seconds), .max = 86400},
+    {"--sse-comment", "SECONDS", "a stream that was silent for so long gets a comment, so that\n"
+                                 "proxies keep it (default 15)",
+     FLAG_U32, FLAG_FIELD(args, sse_comment_seconds), .min = 1, .max = 86400},
     {"--warm-prompts", "FILE", "prompts to have in the prefix cache from the start, one request\n"
                                "in JSON a line: {\"messages\": [...]} or {\"prompt\": ...}",
      FLAG_TEXT, FLAG_FIELD(args, warm_prompts)},
@@ -95,6 +99,7 @@ static enum status run(struct args *args, struct err *err)
         .api_key_file = args->api_key_file,
         .served_model_name = args->served_model_name,
         .drain_seconds = args->drain_seconds,
+        .sse_comment_seconds = args->sse_comment_seconds,
         .max_per_client = args->max_per_client,
         .request_timeout_s = args->request_timeout_s,
         .record = args->record,
@@ -119,6 +124,7 @@ int serve_main(int argc, char **argv)
         .host = "127.0.0.1",
         .port = 8080,
         .drain_seconds = LIMIT_DRAIN_SECONDS,
+        .sse_comment_seconds = LIMIT_SSE_COMMENT_SECONDS,
         .max_connections = LIMIT_CONNECTIONS,
         .log_level = LOG_INFO,
     };

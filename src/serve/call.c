@@ -177,6 +177,7 @@ static void on_ended(struct http_exchange *x, bool gone)
     c->status = x->status;
     c->gone = gone;
     c->x = NULL;
+    event_del(&c->comment_event); /* nobody is there to be told that it takes long */
     call_cancel(c);
     call_let_go(c);
 }

@@ -354,7 +354,7 @@ void reply_comment(evutil_socket_t fd, short what, void *arg)
     struct call *c = arg;
     (void)fd;
     (void)what;
-    const int64_t every_us = LIMIT_SSE_COMMENT_SECONDS * INT64_C(1000000);
+    const int64_t every_us = c->server->options.sse_comment_seconds * INT64_C(1000000);
     int64_t silent_us = clock_now_us() - c->written_us;
     if (silent_us >= every_us && !c->behind) {
         buf_puts(&c->out, STREAM_COMMENT);
@@ -367,7 +367,7 @@ void reply_comment(evutil_socket_t fd, short what, void *arg)
 
 void reply_start_stream(struct call *c)
 {
-    static const struct timeval silence = {.tv_sec = LIMIT_SSE_COMMENT_SECONDS};
+    const struct timeval silence = {.tv_sec = c->server->options.sse_comment_seconds};
     http_stream_start(c->x, STREAM_CONTENT_TYPE);
     buf_puts(&c->out, STREAM_ACCEPTED);
     write_out(c);

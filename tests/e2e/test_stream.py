@@ -129,6 +129,28 @@ def test_accepted_before_the_first_token(server):
     assert data["choices"][0]["text"] != "" or data["choices"][0]["finish_reason"]
 
 
+def test_comments_while_it_is_silent(servers, model):
+    """On plain C kernels, where a layer takes long. Those who leave just before a comment is due,
+    while the engine is still in that layer, are not written to."""
+    server = servers(model, "--cpu-mask", "c", "--sse-comment", 1, "--no-prefix-cache")
+    body = {"prompt": list(range(100, 4100)), "max_tokens": 1, "stream": True}
+    socks = []
+    for _ in range(30):
+        socks.append((connect(server), time.monotonic()))
+        socks[-1][0].sendall(post_bytes("/v1/completions", body))
+    first = b""
+    while first.count(b": ") < 2:  # it was accepted, and there is nothing new
+        first += socks[0][0].recv(4096)
+    assert b"data:" not in first
+    for i, (sock, sent) in enumerate(socks):
+        due = sent + 2 - 0.02 * i
+        time.sleep(max(0, due - time.monotonic()))
+        sock.close()
+    time.sleep(0.5)
+    assert server.get("/health")[0] == 200
+    assert server.process.poll() is None
+
+
 def test_http_1_0_stream_ends_with_its_connection(small):
     body = json.dumps({"prompt": "a", "max_tokens": 3, "stream": True}).encode()
     head = (b"POST /v1/completions HTTP/1.0\r\nConnection: keep-alive\r\n"
