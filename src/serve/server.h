@@ -34,10 +34,10 @@ struct server_options {
     const char *served_model_name; /* NULL: the loader's name */
     uint32_t drain_seconds;
     uint32_t sse_comment_seconds; /* a stream that was silent for so long gets a comment; >= 1 */
-    uint32_t max_per_client;    /* requests under way of one API key or address; 0: no bound */
-    uint32_t request_timeout_s; /* for a whole answer, from the request's first byte; 0: none */
-    const char *warm_prompts;   /* a file, see warm.h; NULL: none */
-    const char *record;         /* a new file for the trace of what is asked; NULL: none */
+    uint32_t max_per_client;      /* requests under way of one API key or address; 0: no bound */
+    uint32_t request_timeout_s;   /* for a whole answer, from the request's first byte; 0: none */
+    const char *warm_prompts;     /* a file, see warm.h; NULL: none */
+    const char *record;           /* a new file for the trace of what is asked; NULL: none */
     struct engine_options engine;
     /* Loads the model, on the loader thread. */
     enum status (*load)(void *arg, struct loader *out, struct err *err);
