@@ -18,10 +18,11 @@
 #define LIMIT_MODEL_VOCAB        (1u << 21)
 #define LIMIT_MODEL_WIDTH        (1u << 20) /* embedding and feed-forward length */
 #define LIMIT_MODEL_HEADS        4096
-#define LIMIT_MODEL_HEAD_DIM     256        /* dimensions of one attention head */
-#define LIMIT_END_IDS            64         /* tokens that end a generation, of a folder's files */
-#define LIMIT_MODEL_MERGES       (1u << 22) /* merges of a byte-pair vocabulary */
-#define LIMIT_TOKEN_BYTES        1024       /* bytes of one vocabulary entry */
+#define LIMIT_MODEL_HEAD_DIM     256         /* dimensions of one attention head */
+#define LIMIT_END_IDS            64          /* tokens that end a generation, of a folder's files */
+#define LIMIT_MODEL_MERGES       (1u << 22)  /* merges of a byte-pair vocabulary */
+#define LIMIT_TOKEN_BYTES        1024        /* bytes of one vocabulary entry */
+#define LIMIT_REGEX_BYTES        (16u << 10) /* an expression of a tokenizer.json */
 
 /* Chat templates */
 #define LIMIT_TEMPLATE_BYTES   (256u << 10) /* source of a template */

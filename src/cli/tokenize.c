@@ -21,7 +21,8 @@ struct args {
 };
 
 static const struct flag flag_table[] = {
-    {"--model", "FILE", "GGUF file whose tokenizer to use\n(default " OPTIONS_DEFAULT_MODEL ")",
+    {"--model", "FILE",
+     "GGUF file, or tokenizer.json, whose\ntokenizer to use (default " OPTIONS_DEFAULT_MODEL ")",
      FLAG_TEXT, FLAG_FIELD(args, model)},
     {"--json", NULL, "read a JSON array of strings, print an array of arrays of ids", FLAG_BOOL,
      FLAG_FIELD(args, json)},
@@ -102,16 +103,61 @@ static enum status tokenize_json(const struct tokenizer *t, unsigned flags, cons
     return status;
 }
 
+/* A tokenizer.json, with the tokenizer_config.json beside it if there is one. */
+static enum status open_json(struct tokenizer **out, const char *path, struct err *err)
+{
+    struct buf text = {0}, config = {0}, other = {0};
+    const char *slash = strrchr(path, '/');
+    FILE *f = fopen(path, "rb"), *g = NULL;
+    enum status status = STATUS_OK;
+
+    buf_printf(&other, "%.*stokenizer_config.json", slash ? (int)(slash + 1 - path) : 0, path);
+    if (f == NULL || !buf_read(&text, f))
+        status = err_set(err, STATUS_IO, "%s: %s", path, strerror(errno));
+    g = status == STATUS_OK ? fopen(buf_str(&other), "rb") : NULL;
+    if (g != NULL && !buf_read(&config, g))
+        status = err_set(err, STATUS_IO, "%s: %s", buf_str(&other), strerror(errno));
+    if (status == STATUS_OK) {
+        struct tokenizer_json files = {buf_str(&text), text.len, g ? buf_str(&config) : NULL,
+                                       config.len,     NULL,     0};
+        status = tokenizer_open_json(out, &files, err);
+        if (status != STATUS_OK)
+            err_context(err, "%s", path);
+    }
+    if (f != NULL)
+        fclose(f);
+    if (g != NULL)
+        fclose(g);
+    buf_fini(&text);
+    buf_fini(&config);
+    buf_fini(&other);
+    return status;
+}
+
+static bool is_json(const char *path)
+{
+    size_t len = strlen(path);
+
+    return len > 5 && strcmp(path + len - 5, ".json") == 0;
+}
+
+static enum status open_model(struct gguf **g, struct tokenizer **t, const char *path,
+                              struct err *err)
+{
+    enum status status = source_open(g, path, err);
+
+    return status == STATUS_OK ? source_tokenizer(t, *g, err) : status;
+}
+
 static enum status run(const struct args *a, struct buf *in, struct buf *out, struct err *err)
 {
     unsigned flag_bits =
         (a->no_special ? 0u : TOKENIZE_SPECIAL) | (a->add_special ? TOKENIZE_ADD : 0u);
     struct gguf *g = NULL;
     struct tokenizer *t = NULL;
-    enum status status = source_open(&g, a->model, err);
+    enum status status =
+        is_json(a->model) ? open_json(&t, a->model, err) : open_model(&g, &t, a->model, err);
 
-    if (status == STATUS_OK)
-        status = source_tokenizer(&t, g, err);
     if (status == STATUS_OK)
         status = read_input(in, err);
     if (status == STATUS_OK)

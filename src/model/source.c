@@ -73,8 +73,6 @@ static enum status map_file(struct file_map *m, const char *folder, const char *
     return STATUS_OK;
 }
 
-#pragma weak tokenizer_open_json
-
 static enum status open_json(struct tokenizer **out, const struct gguf *g, struct err *err)
 {
     int32_t ends[LIMIT_END_IDS];
@@ -91,8 +89,7 @@ static enum status open_json(struct tokenizer **out, const struct gguf *g, struc
         .n_end_ids = read_ends(g, ends),
     };
     if (!st)
-        st = tokenizer_open_json ? tokenizer_open_json(out, &files, err)
-                                 : err_set(err, STATUS_UNSUPPORTED, "tokenizer.json: not read yet");
+        st = tokenizer_open_json(out, &files, err);
     file_map_close(&config);
     file_map_close(&text);
     return st;

@@ -1,57 +1,48 @@
 #include "text/bpe.h"
 
-#include "base/limits.h"
 #include "base/mem.h"
-#include "text/byte_level.h"
+#include "text/bpe_internal.h"
+#include "text/utf8.h"
 
 #include <string.h>
 
-#define KEY_MERGES "tokenizer.ggml.merges"
-#define NO_RANK    UINT32_MAX
-#define NO_SYMBOL  UINT32_MAX
+#define NO_SYMBOL UINT32_MAX
 
-/* left, right -> merged; an empty slot has rank NO_RANK. */
-struct bpe_merge {
-    int32_t left, right;
-    int32_t merged;
-    uint32_t rank; /* index in the merge list: lower goes first */
-};
-
-/* A symbol of the word being encoded, linked to its neighbours. A symbol that was merged into its
- * left neighbour has rank NO_RANK and stays unlinked. */
+/* A symbol of the word being encoded, at the index of its first byte in the word, linked to its
+ * neighbours. A symbol that was merged into its left neighbour has rank BPE_NO_RANK and stays
+ * unlinked. */
 struct bpe_symbol {
-    int32_t id; /* -1: a byte without a token, which merges with nothing */
+    int32_t id; /* -1: no token */
     uint32_t prev, next;
-    uint32_t rank;  /* of the pair (this, next); NO_RANK when it cannot merge */
+    uint32_t rank;  /* of the pair (this, next); BPE_NO_RANK when it cannot merge */
     int32_t merged; /* what that pair becomes */
 };
 
-static uint32_t hash_pair(int32_t left, int32_t right)
-{
-    uint64_t h = ((uint64_t)(uint32_t)left << 32 | (uint32_t)right) * 0x9e3779b97f4a7c15u;
+/* A short word and its ids; n = 0: empty. */
+#define CACHE_SLOTS 4096
+#define CACHE_WORD  27
+#define CACHE_IDS   8
+struct bpe_cached {
+    uint8_t len, n;
+    char word[CACHE_WORD + 3];
+    int32_t ids[CACHE_IDS];
+};
 
-    return (uint32_t)(h >> 32);
-}
-
-/* The slot of the pair, or the empty one where it belongs. */
-static struct bpe_merge *find_merge(const struct bpe *b, int32_t left, int32_t right)
-{
-    for (uint32_t at = hash_pair(left, right);; at++) {
-        struct bpe_merge *m = &b->merges[at & b->merge_mask];
-        if (m->rank == NO_RANK || (m->left == left && m->right == right))
-            return m;
-    }
-}
-
-/* ---- the heap: rank in the high half, left symbol in the low half, smallest first ---- */
+/* ---- what waits to be merged: rank in the high half, left symbol in the low half, smallest first
+ *
+ * A heap, and beside it what a word begins with where that is in order already, as it is in a run
+ * of one thing: long runs then cost half as much.
+ * Four children a node: half the levels of two, and the four are most often in one cache line. */
 
 static void sift_down(uint64_t *heap, size_t len, size_t at)
 {
     uint64_t key = heap[at];
 
-    for (size_t child; (child = 2 * at + 1) < len; at = child) {
-        if (child + 1 < len && heap[child + 1] < heap[child])
-            child++;
+    for (size_t child; (child = 4 * at + 1) < len; at = child) {
+        size_t end = child + 4 < len ? child + 4 : len;
+        for (size_t other = child + 1; other < end; other++)
+            if (heap[other] < heap[child])
+                child = other;
         if (key <= heap[child])
             break;
         heap[at] = heap[child];
@@ -63,8 +54,8 @@ static void heap_push(struct bpe_scratch *s, uint64_t key)
 {
     size_t at = s->heap_len++;
 
-    for (; at > 0 && s->heap[(at - 1) / 2] > key; at = (at - 1) / 2)
-        s->heap[at] = s->heap[(at - 1) / 2];
+    for (; at > 0 && s->heap[(at - 1) / 4] > key; at = (at - 1) / 4)
+        s->heap[at] = s->heap[(at - 1) / 4];
     s->heap[at] = key;
 }
 
@@ -78,24 +69,48 @@ static uint64_t heap_pop(struct bpe_scratch *s)
     return top;
 }
 
+static uint64_t next_key(struct bpe_scratch *s)
+{
+    if (s->queue_at < s->queue_len && (s->heap_len == 0 || s->queue[s->queue_at] < s->heap[0]))
+        return s->queue[s->queue_at++];
+    return heap_pop(s);
+}
+
 static uint64_t heap_key(const struct bpe_scratch *s, uint32_t left)
 {
     return (uint64_t)s->symbols[left].rank << 32 | left;
 }
 
-/* ---- encoding ---- */
+/* ---- symbols ---- */
+
+/* A word, or a part of one that no piece reaches across. */
+struct word {
+    const char *bytes;
+    uint32_t len;
+};
 
 /* Looks up the pair (symbol i, its right neighbour). */
-static void rank_pair(const struct bpe *b, struct bpe_symbol *symbols, uint32_t i)
+static void rank_pair(const struct bpe *b, const struct word *w, struct bpe_symbol *symbols,
+                      uint32_t i)
 {
     struct bpe_symbol *left = &symbols[i];
 
-    left->rank = NO_RANK;
+    left->rank = BPE_NO_RANK;
     if (left->next == NO_SYMBOL)
         return;
-    const struct bpe_merge *m = find_merge(b, left->id, symbols[left->next].id);
-    left->rank = m->rank;
-    left->merged = m->merged;
+    const struct bpe_symbol *right = &symbols[left->next];
+    if (b->merges) {
+        const struct bpe_merge *m = bpe_find_merge(b, left->id, right->id);
+        left->rank = m->rank;
+        left->merged = m->merged;
+        return;
+    }
+    size_t len = (right->next == NO_SYMBOL ? w->len : right->next) - i;
+    int32_t id = len > b->vocab->keys.longest ? -1 : vocab_find(b->vocab, w->bytes + i, len, false);
+    if (id >= 0 && b->ranks[id] != BPE_NO_RANK) {
+        left->rank = b->ranks[id];
+        left->merged = id;
+    }
 }
 
 static bool reserve(struct bpe_scratch *s, size_t len)
@@ -103,140 +118,274 @@ static bool reserve(struct bpe_scratch *s, size_t len)
     if (len <= s->cap)
         return true;
     size_t cap = len < 64 ? 64 : len + len / 4;
-    bpe_scratch_fini(s);
+    mem_free(s->symbols);
+    mem_free(s->queue);
     s->symbols = mem_alloc(cap * sizeof *s->symbols);
-    s->heap = mem_alloc(2 * cap * sizeof *s->heap);
-    s->cap = s->symbols && s->heap ? cap : 0;
+    s->queue = mem_alloc(3 * cap * sizeof *s->queue);
+    s->heap = s->queue ? s->queue + cap : NULL;
+    s->cap = s->symbols && s->queue ? cap : 0;
     return s->cap != 0;
 }
 
-static void load_word(const struct bpe *b, const char *word, uint32_t len, struct bpe_scratch *s)
+/* Whether every byte has a token to fall back to. */
+static bool can_fall_back(const struct bpe *b, const char *bytes, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        if (b->byte_ids[(unsigned char)bytes[i]] < 0)
+            return false;
+    return b->rules.byte_fallback;
+}
+
+/* Fills in the ids of the symbols that a character begins as; returns how many bytes each has. With
+ * scores an unknown one keeps -1: what it merges to may have a token. */
+static size_t load_character(const struct bpe *b, const char *bytes, size_t len,
+                             struct bpe_symbol *symbols)
+{
+    unsigned char first = (unsigned char)bytes[0];
+
+    symbols[0].id = first < 128 ? b->ascii_ids[first] : vocab_find(b->vocab, bytes, len, false);
+    if (symbols[0].id >= 0 || !b->merges)
+        return len;
+    if (!can_fall_back(b, bytes, len)) {
+        symbols[0].id = b->rules.unk;
+        return len;
+    }
+    for (size_t i = 0; i < len; i++)
+        symbols[i].id = b->byte_ids[(unsigned char)bytes[i]];
+    return 1;
+}
+
+static void link_symbols(const struct bpe *b, const struct word *w, struct bpe_symbol *symbols)
+{
+    uint32_t prev = NO_SYMBOL;
+
+    for (uint32_t at = 0; at < w->len;) {
+        size_t n = 1, each = 1;
+        if (b->rules.characters) {
+            (void)utf8_step(w->bytes + at, w->len - at, &n);
+            each = load_character(b, w->bytes + at, n, symbols + at);
+        } else {
+            symbols[at].id = b->byte_ids[(unsigned char)w->bytes[at]];
+        }
+        for (uint32_t end = at + (uint32_t)n; at < end; at += (uint32_t)each) {
+            symbols[at].prev = prev;
+            symbols[at].next = at + (uint32_t)each;
+            prev = at;
+        }
+    }
+    symbols[prev].next = NO_SYMBOL;
+}
+
+static void load_word(const struct bpe *b, const struct word *w, struct bpe_scratch *s)
 {
     struct bpe_symbol *symbols = s->symbols;
+    bool ordered = true;
 
-    for (uint32_t i = 0; i < len; i++) {
-        symbols[i].id = b->byte_ids[(unsigned char)word[i]];
-        symbols[i].prev = i == 0 ? NO_SYMBOL : i - 1;
-        symbols[i].next = i + 1 == len ? NO_SYMBOL : i + 1;
+    link_symbols(b, w, symbols);
+    s->heap_len = s->queue_at = s->queue_len = 0;
+    for (uint32_t i = 0; i != NO_SYMBOL; i = symbols[i].next) {
+        rank_pair(b, w, symbols, i);
+        if (symbols[i].rank == BPE_NO_RANK)
+            continue;
+        uint64_t key = heap_key(s, i);
+        ordered = ordered && (s->queue_len == 0 || s->queue[s->queue_len - 1] < key);
+        s->queue[s->queue_len++] = key;
     }
-    s->heap_len = 0;
-    for (uint32_t i = 0; i < len; i++) {
-        rank_pair(b, symbols, i);
-        if (symbols[i].rank != NO_RANK)
-            s->heap[s->heap_len++] = heap_key(s, i);
-    }
-    for (size_t i = s->heap_len / 2; i-- > 0;)
+    if (ordered)
+        return;
+    memcpy(s->heap, s->queue, s->queue_len * sizeof *s->heap);
+    s->heap_len = s->queue_len;
+    s->queue_len = 0;
+    for (size_t i = s->heap_len / 4 + 1; i-- > 0;)
         sift_down(s->heap, s->heap_len, i);
 }
 
 /* Makes symbol i and its right neighbour one. */
-static void merge_pair(const struct bpe *b, struct bpe_scratch *s, uint32_t i)
+static void merge_pair(const struct bpe *b, const struct word *w, struct bpe_scratch *s, uint32_t i)
 {
     struct bpe_symbol *symbols = s->symbols, *left = &symbols[i];
     uint32_t gone = left->next;
 
     left->id = left->merged;
     left->next = symbols[gone].next;
-    symbols[gone].rank = NO_RANK;
+    symbols[gone].rank = BPE_NO_RANK;
     if (left->next != NO_SYMBOL)
         symbols[left->next].prev = i;
-    rank_pair(b, symbols, i);
-    if (left->rank != NO_RANK)
+    rank_pair(b, w, symbols, i);
+    if (left->rank != BPE_NO_RANK)
         heap_push(s, heap_key(s, i));
     if (left->prev == NO_SYMBOL)
         return;
-    rank_pair(b, symbols, left->prev);
-    if (symbols[left->prev].rank != NO_RANK)
+    rank_pair(b, w, symbols, left->prev);
+    if (symbols[left->prev].rank != BPE_NO_RANK)
         heap_push(s, heap_key(s, left->prev));
+}
+
+/* ---- ids ---- */
+
+static bool put(const struct bpe *b, struct bpe_scratch *s, int32_t id, struct tokens *out)
+{
+    bool unk = id == b->rules.unk;
+    bool skip = id < 0 || (unk && b->rules.fuse_unk && s->after_unk);
+
+    s->after_unk = unk;
+    return skip || tokens_push(out, id);
+}
+
+/* A character that has no token and did not merge: its bytes' tokens, or the unknown one. */
+static bool put_unknown(const struct bpe *b, struct bpe_scratch *s, const char *bytes, size_t len,
+                        struct tokens *out)
+{
+    if (!can_fall_back(b, bytes, len))
+        return put(b, s, b->rules.unk, out);
+    for (size_t i = 0; i < len; i++)
+        if (!put(b, s, b->byte_ids[(unsigned char)bytes[i]], out))
+            return false;
+    return true;
+}
+
+static bool put_symbols(const struct bpe *b, const struct word *w, struct bpe_scratch *s,
+                        struct tokens *out)
+{
+    const struct bpe_symbol *symbols = s->symbols;
+
+    for (uint32_t i = 0, next; i != NO_SYMBOL; i = next) {
+        next = symbols[i].next;
+        size_t len = (next == NO_SYMBOL ? w->len : next) - i;
+        bool done = symbols[i].id < 0 && !b->merges ? put_unknown(b, s, w->bytes + i, len, out)
+                                                    : put(b, s, symbols[i].id, out);
+        if (!done)
+            return false;
+    }
+    return true;
+}
+
+static bool encode_part(const struct bpe *b, const struct word *w, struct bpe_scratch *s,
+                        struct tokens *out)
+{
+    if (!reserve(s, w->len))
+        return false;
+    load_word(b, w, s);
+    /* There are fewer than len keys at first; each merge takes one, adds at most two and removes a
+     * symbol, so the heap never holds more than 2 * len. A key is stale when its pair has changed.
+     */
+    while (s->heap_len > 0 || s->queue_at < s->queue_len) {
+        uint64_t key = next_key(s);
+        uint32_t i = (uint32_t)key;
+        if (s->symbols[i].rank == key >> 32 && s->symbols[i].rank != BPE_NO_RANK)
+            merge_pair(b, w, s, i);
+    }
+    return put_symbols(b, w, s, out);
+}
+
+/* ---- words that come again ---- */
+
+static struct bpe_cached *cache_slot(const struct bpe_scratch *s, const char *word, size_t len)
+{
+    uint64_t h = len;
+
+    for (size_t i = 0; i < len; i++)
+        h = (h ^ (unsigned char)word[i]) * 0x9e3779b97f4a7c15u;
+    return &s->cache[h >> 52];
+}
+
+/* Puts what an equal word became; *done says whether there was one. */
+static bool put_cached(const struct bpe_cached *c, const struct word *w, struct bpe_scratch *s,
+                       struct tokens *out, bool *done)
+{
+    *done = c->n > 0 && c->len == w->len && memcmp(c->word, w->bytes, w->len) == 0;
+    for (int i = 0; *done && i < c->n; i++)
+        if (!tokens_push(out, c->ids[i]))
+            return false;
+    if (*done)
+        s->after_unk = false;
+    return true;
+}
+
+/* Words with unknown parts are not kept: what they become depends on the word before. */
+static void keep(const struct bpe *b, struct bpe_cached *c, const struct word *w,
+                 const int32_t *ids, size_t n)
+{
+    if (n == 0 || n > CACHE_IDS)
+        return;
+    for (size_t i = 0; i < n; i++)
+        if (ids[i] == b->rules.unk)
+            return;
+    c->len = (uint8_t)w->len;
+    c->n = (uint8_t)n;
+    memcpy(c->word, w->bytes, w->len);
+    memcpy(c->ids, ids, n * sizeof *ids);
+}
+
+static bool encode_cached(const struct bpe *b, const struct word *w, struct bpe_scratch *s,
+                          struct tokens *out)
+{
+    size_t before = out->count;
+    bool done = false;
+
+    if (!s->cache || w->len > CACHE_WORD || w->len < 2)
+        return encode_part(b, w, s, out);
+    struct bpe_cached *c = cache_slot(s, w->bytes, w->len);
+    bool after_unk = s->after_unk;
+    if (!put_cached(c, w, s, out, &done))
+        return false;
+    if (done)
+        return true;
+    if (!encode_part(b, w, s, out))
+        return false;
+    if (!after_unk)
+        keep(b, c, w, out->ids + before, out->count - before);
+    return true;
+}
+
+/* The end of the part of w that begins at `from`, which nothing reaches across. */
+static uint32_t part_end(const struct bpe *b, const struct word *w, uint32_t from)
+{
+    size_t n = 1;
+    uint32_t at = from;
+
+    (void)utf8_step(w->bytes + at, w->len - at, &n);
+    while (at + n < w->len) {
+        uint32_t next = at + (uint32_t)n;
+        int last = bpe_edge(w->bytes + at, n, true);
+        (void)utf8_step(w->bytes + next, w->len - next, &n);
+        if (!bpe_joins(b, last, bpe_edge(w->bytes + next, n, false)))
+            return next;
+        at = next;
+    }
+    return w->len;
 }
 
 bool bpe_encode(const struct bpe *b, const char *word, size_t len, struct bpe_scratch *s,
                 struct tokens *out)
 {
-    if (len == 0)
-        return true;
-    if (!reserve(s, len))
-        return false;
-    load_word(b, word, (uint32_t)len, s);
-    /* The heap begins with fewer than len keys; each merge takes one, adds at most two and removes
-     * a symbol, so it never holds more than 2 * len. A key is stale when its pair has changed. */
-    while (s->heap_len > 0) {
-        uint64_t key = heap_pop(s);
-        uint32_t i = (uint32_t)key;
-        if (s->symbols[i].rank == key >> 32 && s->symbols[i].rank != NO_RANK)
-            merge_pair(b, s, i);
+    s->after_unk = false;
+    if (b->rules.whole_words && len <= b->vocab->keys.longest) {
+        int32_t id = vocab_find(b->vocab, word, len, false);
+        if (id >= 0)
+            return tokens_push(out, id);
     }
-    for (uint32_t i = 0; i != NO_SYMBOL; i = s->symbols[i].next)
-        if (s->symbols[i].id >= 0 && !tokens_push(out, s->symbols[i].id))
+    if (!b->rules.characters)
+        return len == 0 || encode_cached(b, &(struct word){word, (uint32_t)len}, s, out);
+    struct word all = {word, (uint32_t)len};
+    for (uint32_t from = 0, end; from < all.len; from = end) {
+        end = part_end(b, &all, from);
+        if (!encode_cached(b, &(struct word){word + from, end - from}, s, out))
             return false;
+    }
     return true;
+}
+
+void bpe_remember(struct bpe_scratch *s)
+{
+    if (!s->cache)
+        s->cache = mem_array(CACHE_SLOTS, sizeof *s->cache);
 }
 
 void bpe_scratch_fini(struct bpe_scratch *s)
 {
     mem_free(s->symbols);
-    mem_free(s->heap);
+    mem_free(s->queue);
+    mem_free(s->cache);
     *s = (struct bpe_scratch){0};
-}
-
-/* ---- loading ---- */
-
-/* Adds merge number `rank`, "left right" in the byte alphabet. The first of equal pairs counts.
- * False when the line, a part or the result is unknown: such a merge can never apply. */
-static bool add_merge(struct bpe *b, const struct vocab *v, struct gguf_string line, uint32_t rank)
-{
-    char joined[2 * LIMIT_TOKEN_BYTES + 1];
-    size_t left_len, right_len;
-
-    if (line.len < 3 || line.len > sizeof joined)
-        return false;
-    const char *space = memchr(line.bytes + 1, ' ', line.len - 1);
-    if (space == NULL)
-        return false;
-    size_t cut = (size_t)(space - line.bytes);
-    if (!byte_level_decode(line.bytes, cut, joined, &left_len) ||
-        !byte_level_decode(space + 1, line.len - cut - 1, joined + left_len, &right_len))
-        return false;
-    int32_t left = vocab_find(v, joined, left_len, false);
-    int32_t right = vocab_find(v, joined + left_len, right_len, false);
-    int32_t merged = vocab_find(v, joined, left_len + right_len, false);
-    if (left < 0 || right < 0 || merged < 0)
-        return false;
-    struct bpe_merge *m = find_merge(b, left, right);
-    if (m->rank == NO_RANK)
-        *m = (struct bpe_merge){.left = left, .right = right, .merged = merged, .rank = rank};
-    return true;
-}
-
-enum status bpe_open(struct bpe *b, const struct gguf *g, const struct vocab *v, struct err *err)
-{
-    const struct gguf_value *merges;
-    struct gguf_cursor cursor = {0};
-    size_t slots = 16;
-
-    *b = (struct bpe){0};
-    enum status status = vocab_string_array(g, KEY_MERGES, LIMIT_MODEL_MERGES, &merges, err);
-    if (status != STATUS_OK)
-        return status;
-    while (slots < 2 * merges->count)
-        slots *= 2;
-    b->merges = mem_array(slots, sizeof *b->merges);
-    if (b->merges == NULL)
-        return err_set(err, STATUS_NO_MEMORY, "no memory for %llu merges",
-                       (unsigned long long)merges->count);
-    b->merge_mask = (uint32_t)(slots - 1);
-    for (size_t i = 0; i < slots; i++)
-        b->merges[i].rank = NO_RANK;
-    for (uint32_t rank = 0; rank < merges->count; rank++)
-        if (!add_merge(b, v, gguf_array_string(merges, rank, &cursor), rank))
-            b->n_ignored++;
-    for (int byte = 0; byte < 256; byte++)
-        b->byte_ids[byte] = vocab_find(v, &(char){(char)byte}, 1, false);
-    return STATUS_OK;
-}
-
-void bpe_close(struct bpe *b)
-{
-    mem_free(b->merges);
-    *b = (struct bpe){0};
 }

@@ -1,9 +1,14 @@
-/* Byte-level byte-pair encoding of one word (Sennrich et al. 2016; over bytes: Radford et al.
- * 2019).
+/* Byte-pair encoding of one word (Sennrich et al. 2016).
  *
- * A word begins as one symbol per byte; as long as some neighbouring pair is in the merge list, the
- * pair that stands first in the list (the leftmost one of equals) becomes one symbol. Candidates
- * wait in a binary heap, so a word of n bytes costs O(n log n) whatever it holds.
+ * A word begins as one symbol per byte (byte-level: Radford et al. 2019) or per character. As long
+ * as some neighbouring pair can merge, the pair that ranks first (the leftmost one of equals)
+ * becomes one symbol. What ranks a pair is either its place in a list of merges, or the score of
+ * the piece that it makes (SentencePiece: Kudo and Richardson 2018). Candidates wait in a binary
+ * heap, so a word of n bytes costs O(n log n) whatever it holds.
+ *
+ * With characters, words may be whole texts. No piece of the vocabulary reaches across most places
+ * ("e▁"), so that a word is cut there first: the same ids, from heaps that stay small.
+ *
  * struct bpe is immutable after opening; each caller brings its own scratch.
  */
 #ifndef FIRSTLIGHT_TEXT_BPE_H
@@ -15,29 +20,69 @@
 
 struct bpe_merge;
 
+/* How words are cut into first symbols, and what becomes of the unknown ones. */
+struct bpe_rules {
+    bool characters;    /* not bytes */
+    bool byte_fallback; /* a character without a token: the tokens of its bytes, if all exist */
+    bool whole_words;   /* a word that is a token as a whole is that token, whatever merges say */
+    bool fuse_unk;      /* unknown ones in a row are one */
+    int32_t unk;        /* what an unknown one becomes; -1: nothing */
+};
+
 struct bpe {
-    struct bpe_merge *merges; /* (merge_mask + 1), open addressing on the pair of ids */
+    const struct vocab *vocab;
+    struct bpe_rules rules;
+    struct bpe_merge *merges; /* (merge_mask + 1), open addressing on the pair of ids; or NULL */
     uint32_t merge_mask;
-    uint32_t n_ignored;    /* merges whose parts or result are not in the vocabulary */
-    int32_t byte_ids[256]; /* -1: the vocabulary lacks this byte */
+    uint32_t first_ignored; /* the first of those below */
+    uint32_t n_ignored;     /* merges whose parts or result are not in the vocabulary */
+    uint32_t *ranks;        /* (vocab->count) of pieces, when there are no merges */
+    int32_t byte_ids[256];  /* the tokens of bytes: to begin with, or to fall back to; -1: none */
+    int32_t ascii_ids[128]; /* the tokens of one character */
+    uint64_t *joins; /* (65536 bits) [end of a character][start of the next]: some piece has them */
 };
 
 /* Starts zeroed, grows to the longest word seen, ends with bpe_scratch_fini. */
 struct bpe_scratch {
     struct bpe_symbol *symbols; /* (cap) */
-    uint64_t *heap;             /* (2 * cap), see bpe.c */
+    uint64_t *queue;            /* (cap) what the word began with, if in order; see bpe.c */
+    size_t queue_at, queue_len;
+    uint64_t *heap; /* (2 * cap) what else waits; behind queue in its memory */
     size_t heap_len;
     size_t cap;
+    struct bpe_cached *cache; /* of short words; NULL until bpe_remember */
+    bool after_unk;
 };
 
-/* Reads tokenizer.ggml.merges. Nothing is left to free after an error. */
-enum status bpe_open(struct bpe *b, const struct gguf *g, const struct vocab *v, struct err *err);
+/* Merges in the order of their rank, each as the two texts it joins, spelled as in the vocabulary
+ * file. `next` returns false for one that is malformed and may be called once per index, in order.
+ * Of equal pairs the first counts, or the last. */
+struct bpe_text {
+    const char *bytes;
+    size_t len;
+};
+struct bpe_list {
+    uint32_t count;
+    bool (*next)(void *ctx, uint32_t rank, struct bpe_text *left, struct bpe_text *right);
+    void *ctx;
+    bool last_counts;
+};
+
+/* `v` is borrowed until bpe_close. Nothing is left to free after an error. */
+enum status bpe_open(struct bpe *b, const struct vocab *v, const struct bpe_rules *rules,
+                     const struct bpe_list *merges, struct err *err);
+/* scores: (v->count), none NAN; borrowed while opening. */
+enum status bpe_open_scored(struct bpe *b, const struct vocab *v, const struct bpe_rules *rules,
+                            const float *scores, struct err *err);
 void bpe_close(struct bpe *b);
 
-/* Appends the ids of the word (len < 2^31 bytes). A byte that the vocabulary lacks yields nothing,
- * as with the tokenizers these files come from. False: memory. */
+/* Appends the ids of the word (len < 2^31 bytes), which with `characters` is well-formed UTF-8.
+ * False: memory. */
 bool bpe_encode(const struct bpe *b, const char *word, size_t len, struct bpe_scratch *s,
                 struct tokens *out);
+/* From now on short words are remembered: for long texts, where words come again. Without memory
+ * for it nothing is. */
+void bpe_remember(struct bpe_scratch *s);
 void bpe_scratch_fini(struct bpe_scratch *s);
 
 #endif

@@ -1,50 +1,60 @@
 #include "text/specials.h"
 
 #include "base/mem.h"
+#include "text/utf8.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <utf8proc.h>
 
-static bool is_special(enum vocab_type type)
+static int compare(const void *left, const void *right)
 {
-    return type == VOCAB_CONTROL || type == VOCAB_USER_DEFINED || type == VOCAB_UNKNOWN;
-}
+    const struct special *a = left, *b = right;
+    int order = memcmp(a->text, b->text, a->len < b->len ? a->len : b->len);
 
-static int compare_pieces(const void *a, const void *b, void *vocab)
-{
-    size_t a_len, b_len;
-    const char *a_piece = vocab_piece(vocab, *(const int32_t *)a, &a_len);
-    const char *b_piece = vocab_piece(vocab, *(const int32_t *)b, &b_len);
-    int order = memcmp(a_piece, b_piece, a_len < b_len ? a_len : b_len);
-
-    return order != 0 ? order : (a_len > b_len) - (a_len < b_len);
+    if (order == 0)
+        order = (a->len > b->len) - (a->len < b->len);
+    return order != 0 ? order : (a->id > b->id) - (a->id < b->id);
 }
 
 static unsigned char byte_at(const struct specials *s, uint32_t i, size_t depth)
 {
-    size_t len;
-
-    return (unsigned char)vocab_piece(s->vocab, s->ids[i], &len)[depth];
+    return (unsigned char)s->list[i].text[depth];
 }
 
-enum status specials_open(struct specials *s, const struct vocab *v, struct err *err)
+static enum status copy_list(struct specials *s, const struct special *list, uint32_t count,
+                             struct err *err)
 {
-    uint32_t count = 0, at = 0;
-    size_t len;
+    size_t total = 0;
 
-    *s = (struct specials){.vocab = v};
-    for (uint32_t i = 0; i < v->count; i++)
-        count += is_special(v->types[i]);
-    s->ids = mem_array(count + 1, sizeof *s->ids);
-    if (s->ids == NULL)
-        return err_set(err, STATUS_NO_MEMORY, "no memory for %u special tokens", count);
-    count = 0;
-    for (uint32_t i = 0; i < v->count; i++) {
-        (void)vocab_piece(v, (int32_t)i, &len);
-        if (is_special(v->types[i]) && len > 0)
-            s->ids[count++] = (int32_t)i;
+    for (uint32_t i = 0; i < count; i++)
+        total += list[i].len;
+    s->list = mem_array((size_t)count + 1, sizeof *s->list);
+    s->bytes = mem_alloc(total + 1);
+    if (s->list == NULL || s->bytes == NULL)
+        return err_set(err, STATUS_NO_MEMORY, "no memory for %u added tokens", count);
+    total = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        s->list[i] = list[i];
+        s->list[i].text = memcpy(s->bytes + total, list[i].text, list[i].len);
+        total += list[i].len;
     }
-    qsort_r(s->ids, count, sizeof *s->ids, compare_pieces, (void *)v);
+    s->count = count;
+    return STATUS_OK;
+}
+
+enum status specials_open(struct specials *s, const struct special *list, uint32_t count,
+                          struct err *err)
+{
+    uint32_t at = 0;
+
+    *s = (struct specials){0};
+    enum status status = copy_list(s, list, count, err);
+    if (status != STATUS_OK) {
+        specials_close(s);
+        return status;
+    }
+    qsort(s->list, count, sizeof *s->list, compare);
     for (int byte = 0; byte < 256; byte++) {
         s->first[byte] = at;
         while (at < count && byte_at(s, at, 0) == byte)
@@ -56,11 +66,14 @@ enum status specials_open(struct specials *s, const struct vocab *v, struct err 
 
 void specials_close(struct specials *s)
 {
-    mem_free(s->ids);
+    mem_free(s->list);
+    mem_free(s->bytes);
     *s = (struct specials){0};
 }
 
-/* The first of pieces [low, high), all longer than `depth` and alike before it, whose byte there is
+/* ---- matching ---- */
+
+/* The first of texts [low, high), all longer than `depth` and alike before it, whose byte there is
  * at least `byte`. */
 static uint32_t lower_bound(const struct specials *s, uint32_t low, uint32_t high, size_t depth,
                             int byte)
@@ -75,23 +88,21 @@ static uint32_t lower_bound(const struct specials *s, uint32_t low, uint32_t hig
     return low;
 }
 
-/* The longest special token that begins at t->bytes[at]; -1 when there is none. */
-static int32_t match_at(const struct specials *s, const struct specials_text *t, size_t at)
+/* The longest token that begins at t->bytes[at]; NULL when there is none. */
+static const struct special *match_at(const struct specials *s, const struct specials_text *t,
+                                      size_t at)
 {
     unsigned char byte = (unsigned char)t->bytes[at];
     uint32_t low = s->first[byte], high = s->first[byte + 1];
+    const struct special *best = NULL;
     bool control = t->control;
-    int32_t best = -1;
 
     for (size_t depth = 1; low < high; depth++) {
-        size_t len;
-        (void)vocab_piece(s->vocab, s->ids[low], &len);
         control = control && (t->trusted == NULL || t->trusted[at + depth - 1]);
-        if (len == depth) { /* a piece that is a prefix of the others is the first of them */
-            if (control || s->vocab->types[s->ids[low]] == VOCAB_USER_DEFINED)
-                best = s->ids[low];
-            low++;
-        }
+        /* a text that is a prefix of the others is the first of them */
+        for (; low < high && s->list[low].len == depth; low++)
+            if (control || !s->list[low].control)
+                best = &s->list[low];
         if (at + depth == t->len)
             break;
         int next = (unsigned char)t->bytes[at + depth];
@@ -101,17 +112,75 @@ static int32_t match_at(const struct specials *s, const struct specials_text *t,
     return best;
 }
 
-size_t specials_next(const struct specials *s, const struct specials_text *t, size_t from,
-                     int32_t *id)
+static bool is_space(const char *bytes, size_t n)
 {
-    *id = -1;
-    for (size_t at = from; at < t->len; at++) {
+    uint32_t c = utf8_code_point(bytes, n);
+
+    return (c >= 9 && c <= 13) || c == 0x85 ||
+           (utf8proc_category((utf8proc_int32_t)c) >= UTF8PROC_CATEGORY_ZS &&
+            utf8proc_category((utf8proc_int32_t)c) <= UTF8PROC_CATEGORY_ZP);
+}
+
+/* Letters, marks, decimal digits and connectors: what \w is. */
+static bool is_word(const char *bytes, size_t n)
+{
+    utf8proc_category_t c = utf8proc_category((utf8proc_int32_t)utf8_code_point(bytes, n));
+
+    return (c >= UTF8PROC_CATEGORY_LU && c <= UTF8PROC_CATEGORY_ND) || c == UTF8PROC_CATEGORY_PC;
+}
+
+/* The bytes of the whole character that ends at `end`; 0 when there is none at or after `from`. */
+static size_t character_before(const struct specials_text *t, size_t from, size_t end)
+{
+    size_t n;
+
+    for (size_t len = 1; len <= 4 && len <= end - from; len++)
+        if (utf8_step(t->bytes + end - len, len, &n) == UTF8_WHOLE && n == len)
+            return len;
+    return 0;
+}
+
+static bool stands_alone(const struct specials_text *t, size_t start, size_t end)
+{
+    size_t before = character_before(t, 0, start), n;
+
+    if (before > 0 && is_word(t->bytes + start - before, before))
+        return false;
+    return end == t->len || utf8_step(t->bytes + end, t->len - end, &n) != UTF8_WHOLE ||
+           !is_word(t->bytes + end, n);
+}
+
+/* Takes in the white space beside a match, where its token asks for it. */
+static struct specials_match widen(const struct specials_text *t, const struct special *found,
+                                   size_t from, size_t start)
+{
+    struct specials_match m = {found, start, start + found->len};
+    size_t n;
+
+    while (found->left && (n = character_before(t, from, m.start)) > 0 &&
+           is_space(t->bytes + m.start - n, n))
+        m.start -= n;
+    while (found->right && m.end < t->len &&
+           utf8_step(t->bytes + m.end, t->len - m.end, &n) == UTF8_WHOLE &&
+           is_space(t->bytes + m.end, n))
+        m.end += n;
+    return m;
+}
+
+struct specials_match specials_next(const struct specials *s, const struct specials_text *t,
+                                    size_t from)
+{
+    for (size_t at = from, n; s->count > 0 && at < t->len; at += n) {
         unsigned char byte = (unsigned char)t->bytes[at];
+        n = 1;
         if (s->first[byte] == s->first[byte + 1])
             continue;
-        *id = match_at(s, t, at);
-        if (*id >= 0)
-            return at;
+        const struct special *found = match_at(s, t, at);
+        if (found == NULL)
+            continue;
+        if (!found->single_word || stands_alone(t, at, at + found->len))
+            return widen(t, found, from, at);
+        n = found->len;
     }
-    return t->len;
+    return (struct specials_match){NULL, t->len, t->len};
 }

@@ -1,165 +1,228 @@
 #include "text/vocab.h"
 
+#include "base/buf.h"
 #include "base/limits.h"
 #include "base/mem.h"
 #include "text/byte_level.h"
 
 #include <string.h>
 
-#define KEY_TOKENS "tokenizer.ggml.tokens"
-#define KEY_TYPES  "tokenizer.ggml.token_type"
-
-enum status vocab_string_array(const struct gguf *g, const char *key, uint64_t limit,
-                               const struct gguf_value **out, struct err *err)
-{
-    const struct gguf_value *v = gguf_value(g, key);
-
-    if (v == NULL)
-        return err_param(err, STATUS_NOT_FOUND, key, "%s: expected an array of strings, absent",
-                         key);
-    if (v->type != GGUF_ARRAY || v->element != GGUF_STRING)
-        return err_param(err, STATUS_INVALID, key, "%s: expected an array of strings, found %s%s",
-                         key, v->type == GGUF_ARRAY ? "an array of " : "",
-                         gguf_type_name(v->type == GGUF_ARRAY ? v->element : v->type));
-    if (v->count == 0 || v->count > limit)
-        return err_param(err, STATUS_INVALID, key, "%s: expected 1 to %llu elements, found %llu",
-                         key, (unsigned long long)limit, (unsigned long long)v->count);
-    *out = v;
-    return STATUS_OK;
-}
-
-/* FNV-1a with a final mix, so that the low bits depend on all bytes. */
+/* Eight bytes at a time; the low and the high half of the result depend on all of them. */
 static uint32_t hash_bytes(const char *bytes, size_t len)
 {
-    uint64_t h = 0xcbf29ce484222325u;
+    uint64_t h = len * 0x9e3779b97f4a7c15u, eight;
 
+    for (; len >= sizeof eight; bytes += sizeof eight, len -= sizeof eight) {
+        memcpy(&eight, bytes, sizeof eight);
+        h = (h ^ eight) * 0xff51afd7ed558ccdu;
+        h ^= h >> 32;
+    }
+    eight = 0;
     for (size_t i = 0; i < len; i++)
-        h = (h ^ (unsigned char)bytes[i]) * 0x100000001b3u;
+        eight = eight << 8 | (unsigned char)bytes[i];
+    h = (h ^ eight) * 0xff51afd7ed558ccdu;
+    h = (h ^ h >> 33) * 0xc4ceb9fe1a85ec53u;
     return (uint32_t)(h ^ h >> 32);
 }
 
-/* The slot that holds the piece, or the empty one where it belongs. */
-static uint32_t *find_slot(const struct vocab *v, const char *piece, size_t len, bool literal)
+/* The slot that holds the key, or the empty one where it belongs. */
+static struct vocab_slot *find_slot(const struct vocab *v, const char *key, size_t len,
+                                    uint32_t hash, bool literal)
 {
-    for (uint32_t at = hash_bytes(piece, len);; at++) {
-        uint32_t *slot = &v->slots[at & v->slot_mask];
-        if (*slot == 0)
-            return slot;
+    for (uint32_t at = hash;; at++) {
+        struct vocab_slot *slot = &v->slots[at & v->slot_mask];
         size_t found_len;
-        const char *found = vocab_piece(v, (int32_t)(*slot - 1), &found_len);
-        if (found_len == len && v->literal[*slot - 1] == literal && memcmp(found, piece, len) == 0)
+        if (slot->id_plus_one == 0)
+            return slot;
+        if (slot->hash != hash || v->literal[slot->id_plus_one - 1] != literal)
+            continue;
+        const char *found = vocab_key(v, (int32_t)(slot->id_plus_one - 1), &found_len);
+        if (found_len == len && memcmp(found, key, len) == 0)
             return slot;
     }
 }
 
-int32_t vocab_find(const struct vocab *v, const char *piece, size_t len, bool literal)
+int32_t vocab_find(const struct vocab *v, const char *key, size_t len, bool literal)
 {
-    return (int32_t)*find_slot(v, piece, len, literal) - 1;
+    return (int32_t)find_slot(v, key, len, hash_bytes(key, len), literal)->id_plus_one - 1;
 }
 
-static enum status allocate(struct vocab *v, const struct gguf_value *tokens, struct err *err)
+static int hex_digit(char c)
 {
-    struct gguf_cursor cursor = {0};
-    size_t total = 0, slots = 16;
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
 
-    v->count = (uint32_t)tokens->count;
-    for (uint32_t i = 0; i < v->count; i++) {
-        size_t len = gguf_array_string(tokens, i, &cursor).len;
-        if (len > LIMIT_TOKEN_BYTES)
-            return err_param(err, STATUS_INVALID, KEY_TOKENS,
-                             KEY_TOKENS ": token %u has %zu bytes, the limit is %d", i, len,
-                             LIMIT_TOKEN_BYTES);
-        total += len; /* at most LIMIT_MODEL_VOCAB * LIMIT_TOKEN_BYTES = 2^31: fits offsets */
+int vocab_byte(const char *text, size_t len)
+{
+    if (len != 6 || memcmp(text, "<0x", 3) != 0 || text[5] != '>')
+        return -1;
+    int high = hex_digit(text[3]), low = hex_digit(text[4]);
+    return high < 0 || low < 0 ? -1 : 16 * high + low;
+}
+
+/* ---- opening ---- */
+
+/* Strings being collected. */
+struct collected {
+    struct buf bytes;
+    uint32_t *offsets;
+    size_t longest;
+};
+
+static void end_string(struct collected *c, uint32_t id)
+{
+    size_t len = c->bytes.len - c->offsets[id];
+
+    c->offsets[id + 1] = (uint32_t)c->bytes.len;
+    if (len > c->longest)
+        c->longest = len;
+}
+
+static enum status no_memory(const struct vocab *v, struct err *err)
+{
+    return err_set(err, STATUS_NO_MEMORY, "no memory for a vocabulary of %u tokens", v->count);
+}
+
+static enum status check_entries(const struct vocab_entry *entries, uint32_t count,
+                                 const struct vocab_rules *rules, struct err *err)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (entries[i].text == NULL)
+            return err_param(err, STATUS_INVALID, rules->what,
+                             "%s: expected a token for every id below %u, id %u has none",
+                             rules->what, count, i);
+        if (entries[i].len > LIMIT_TOKEN_BYTES)
+            return err_param(err, STATUS_INVALID, rules->what,
+                             "%s: token %u has %u bytes, the limit is %d", rules->what, i,
+                             entries[i].len, LIMIT_TOKEN_BYTES);
     }
+    return STATUS_OK;
+}
+
+static enum status allocate(struct vocab *v, struct err *err)
+{
+    size_t slots = 16;
+
     while (slots < 2 * (size_t)v->count)
         slots *= 2;
     v->slot_mask = (uint32_t)(slots - 1);
-    v->offsets = mem_array((size_t)v->count + 1, sizeof *v->offsets);
-    v->bytes = mem_alloc(total + 1);
     v->types = mem_array(v->count, sizeof *v->types);
     v->literal = mem_array(v->count, sizeof *v->literal);
     v->slots = mem_array(slots, sizeof *v->slots);
-    if (!v->offsets || !v->bytes || !v->types || !v->literal || !v->slots)
-        return err_set(err, STATUS_NO_MEMORY, "no memory for a vocabulary of %u tokens", v->count);
-    return STATUS_OK;
+    return v->types && v->literal && v->slots ? STATUS_OK : no_memory(v, err);
 }
 
-/* Files without types have only normal tokens. */
-static enum status read_types(struct vocab *v, const struct gguf *g, struct err *err)
+/* The text with the rules' replacements made one after the other in every place. At most two
+ * buffers' worth: `from` of a later rule may be in what an earlier one wrote. */
+static void append_replaced(struct buf *out, const struct vocab_rules *rules, int rule,
+                            const char *text, size_t len)
 {
-    const struct gguf_value *types = gguf_value(g, KEY_TYPES);
-
-    memset(v->types, VOCAB_NORMAL, v->count);
-    if (types == NULL)
-        return STATUS_OK;
-    if (types->type != GGUF_ARRAY || (types->element != GGUF_I32 && types->element != GGUF_U32))
-        return err_param(err, STATUS_INVALID, KEY_TYPES,
-                         KEY_TYPES ": expected an array of i32, found %s%s",
-                         types->type == GGUF_ARRAY ? "an array of " : "",
-                         gguf_type_name(types->type == GGUF_ARRAY ? types->element : types->type));
-    if (types->count != v->count)
-        return err_param(err, STATUS_INVALID, KEY_TYPES,
-                         KEY_TYPES ": expected %u elements as in " KEY_TOKENS ", found %llu",
-                         v->count, (unsigned long long)types->count);
-    for (uint32_t i = 0; i < v->count; i++) {
-        int64_t type = gguf_integer(types, i);
-        if (type < VOCAB_NORMAL || type > VOCAB_BYTE)
-            return err_param(err, STATUS_INVALID, KEY_TYPES,
-                             KEY_TYPES ": token %u has type %lld, expected 1 to 6", i,
-                             (long long)type);
-        v->types[i] = (uint8_t)type;
+    if (rule == rules->n_replaces) {
+        buf_append(out, text, len);
+        return;
     }
-    return STATUS_OK;
-}
-
-static bool is_spelled(enum vocab_type type)
-{
-    return type != VOCAB_NORMAL && type != VOCAB_UNUSED;
-}
-
-static enum status read_pieces(struct vocab *v, const struct gguf_value *tokens, struct err *err)
-{
-    struct gguf_cursor cursor = {0};
-    uint32_t at = 0;
-
-    for (uint32_t i = 0; i < v->count; i++) {
-        struct gguf_string text = gguf_array_string(tokens, i, &cursor);
-        size_t len;
-        v->offsets[i] = at;
-        v->literal[i] = is_spelled(v->types[i]) ||
-                        !byte_level_decode(text.bytes, text.len, v->bytes + at, &len);
-        if (v->literal[i]) {
-            len = text.len;
-            memcpy(v->bytes + at, text.bytes, len);
+    const char *from = rules->replaces[rule].from;
+    size_t from_len = strlen(from), start = 0;
+    for (size_t at = 0; at + from_len <= len;) {
+        if (memcmp(text + at, from, from_len) != 0) {
+            at++;
+            continue;
         }
-        at += (uint32_t)len;
-        v->offsets[i + 1] = at;
-        if (len > v->max_piece)
-            v->max_piece = len;
+        append_replaced(out, rules, rule + 1, text + start, at - start);
+        append_replaced(out, rules, rule + 1, rules->replaces[rule].to,
+                        strlen(rules->replaces[rule].to));
+        start = at += from_len;
+    }
+    append_replaced(out, rules, rule + 1, text + start, len - start);
+}
+
+static void collect_piece(struct collected *pieces, const struct vocab_entry *e,
+                          const struct vocab_rules *rules)
+{
+    int byte = rules->bytes && e->type == VOCAB_BYTE ? vocab_byte(e->text, e->len) : -1;
+
+    if (byte >= 0)
+        buf_putc(&pieces->bytes, (char)byte);
+    else if (e->type == VOCAB_CONTROL || e->type == VOCAB_UNKNOWN)
+        buf_append(&pieces->bytes, e->text, e->len);
+    else
+        append_replaced(&pieces->bytes, rules, 0, e->text, e->len);
+}
+
+/* Byte-level: one array for both. */
+static void collect_bytes(struct vocab *v, struct collected *pieces, const struct vocab_entry *e,
+                          uint32_t id)
+{
+    char bytes[LIMIT_TOKEN_BYTES];
+    size_t len;
+
+    v->literal[id] = e->literal || !byte_level_decode(e->text, e->len, bytes, &len);
+    if (v->literal[id])
+        buf_append(&pieces->bytes, e->text, e->len);
+    else
+        buf_append(&pieces->bytes, bytes, len);
+}
+
+static bool collect(struct vocab *v, const struct vocab_entry *entries,
+                    const struct vocab_rules *rules)
+{
+    struct collected pieces = {.bytes.limit = UINT32_MAX}, keys = {.bytes.limit = UINT32_MAX};
+
+    pieces.offsets = mem_array((size_t)v->count + 1, sizeof *pieces.offsets);
+    if (!rules->byte_level)
+        keys.offsets = mem_array((size_t)v->count + 1, sizeof *keys.offsets);
+    bool done = pieces.offsets && (rules->byte_level || keys.offsets);
+    for (uint32_t i = 0; done && i < v->count; i++) {
+        v->types[i] = entries[i].type;
+        v->literal[i] = entries[i].literal;
+        if (rules->byte_level) {
+            collect_bytes(v, &pieces, &entries[i], i);
+        } else {
+            collect_piece(&pieces, &entries[i], rules);
+            buf_append(&keys.bytes, entries[i].text, entries[i].len);
+            end_string(&keys, i);
+        }
+        end_string(&pieces, i);
+    }
+    done = done && !pieces.bytes.failed && !keys.bytes.failed;
+    v->pieces = (struct vocab_strings){pieces.offsets, buf_take(&pieces.bytes), pieces.longest};
+    v->keys = v->pieces;
+    if (!rules->byte_level)
+        v->keys = (struct vocab_strings){keys.offsets, buf_take(&keys.bytes), keys.longest};
+    return done && v->pieces.bytes && (v->keys.bytes || v->keys.longest == 0);
+}
+
+static enum status index_keys(struct vocab *v, const struct vocab_rules *rules, struct err *err)
+{
+    for (uint32_t i = 0; i < v->count; i++) {
+        size_t len;
+        const char *key = vocab_key(v, (int32_t)i, &len);
         if (len == 0)
             continue; /* padding: never in any text */
-        uint32_t *slot = find_slot(v, v->bytes + at - len, len, v->literal[i]);
-        if (*slot != 0)
-            return err_param(err, STATUS_INVALID, KEY_TOKENS,
-                             KEY_TOKENS ": tokens %u and %u are the same text '%.*s'", *slot - 1, i,
-                             (int)text.len, text.bytes);
-        *slot = i + 1;
+        uint32_t hash = hash_bytes(key, len);
+        struct vocab_slot *slot = find_slot(v, key, len, hash, v->literal[i]);
+        if (slot->id_plus_one != 0)
+            return err_param(err, STATUS_INVALID, rules->what,
+                             "%s: tokens %u and %u are the same text '%.*s'", rules->what,
+                             slot->id_plus_one - 1, i, (int)len, key);
+        *slot = (struct vocab_slot){.id_plus_one = i + 1, .hash = hash};
     }
     return STATUS_OK;
 }
 
-enum status vocab_open(struct vocab *v, const struct gguf *g, struct err *err)
+enum status vocab_open(struct vocab *v, const struct vocab_entry *entries, uint32_t count,
+                       const struct vocab_rules *rules, struct err *err)
 {
-    const struct gguf_value *tokens;
-
-    *v = (struct vocab){0};
-    enum status status = vocab_string_array(g, KEY_TOKENS, LIMIT_MODEL_VOCAB, &tokens, err);
+    *v = (struct vocab){.count = count};
+    enum status status = check_entries(entries, count, rules, err);
     if (status == STATUS_OK)
-        status = allocate(v, tokens, err);
+        status = allocate(v, err);
+    if (status == STATUS_OK && !collect(v, entries, rules))
+        status = no_memory(v, err);
     if (status == STATUS_OK)
-        status = read_types(v, g, err);
-    if (status == STATUS_OK)
-        status = read_pieces(v, tokens, err);
+        status = index_keys(v, rules, err);
     if (status != STATUS_OK)
         vocab_close(v);
     return status;
@@ -167,8 +230,12 @@ enum status vocab_open(struct vocab *v, const struct gguf *g, struct err *err)
 
 void vocab_close(struct vocab *v)
 {
-    mem_free(v->offsets);
-    mem_free(v->bytes);
+    if (v->keys.offsets != v->pieces.offsets) {
+        mem_free(v->keys.offsets);
+        mem_free(v->keys.bytes);
+    }
+    mem_free(v->pieces.offsets);
+    mem_free(v->pieces.bytes);
     mem_free(v->types);
     mem_free(v->literal);
     mem_free(v->slots);

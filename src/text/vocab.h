@@ -2,21 +2,23 @@
  *
  *     offsets  0      3        8   ...           (count + 1)
  *     bytes    "the"  " quick"  ...              piece i is bytes[offsets[i] .. offsets[i + 1])
- *     slots    open addressing, id + 1 or 0      (power of two, at most half full)
+ *     keys     the same for what the model's look-ups spell: "the", "▁quick"
+ *     slots    open addressing, id + 1 or 0, and the key's hash (power of two, at most half full)
  *
- * A piece is what a token contributes to the text. Tokens written in the byte alphabet
- * (byte_level.h) are decoded; the others ("literal": control and user-defined tokens, and any whose
- * text is not in the alphabet) stand for their spelling. The two are looked up apart, because an
- * ordinary token made of bytes must never be taken for a special one that is spelled alike.
- * Owned by the tokenizer, immutable after vocab_open.
+ * A piece is what a token contributes to the text, a key what the tokenizer's model finds it by.
+ * With byte-level spelling the two are one array: tokens written in the byte alphabet
+ * (byte_level.h) are decoded. Tokens that the model does not make ("literal": control and
+ * user-defined tokens, and any whose text is not in the alphabet) stand for their spelling. The two
+ * are looked up apart, because an ordinary token made of bytes must never be taken for a special
+ * one that is spelled alike. Owned by the tokenizer, immutable after vocab_open.
  */
 #ifndef FIRSTLIGHT_TEXT_VOCAB_H
 #define FIRSTLIGHT_TEXT_VOCAB_H
 
 #include "base/err.h"
-#include "weights/gguf.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* The values of tokenizer.ggml.token_type. */
@@ -29,33 +31,70 @@ enum vocab_type {
     VOCAB_BYTE = 6,
 };
 
-struct vocab {
-    uint32_t count;
+struct vocab_strings {
     uint32_t *offsets; /* (count + 1) */
     char *bytes;
-    uint8_t *types;  /* (count) enum vocab_type */
-    bool *literal;   /* (count) */
-    uint32_t *slots; /* (slot_mask + 1) */
-    uint32_t slot_mask;
-    size_t max_piece; /* bytes of the longest piece */
+    size_t longest; /* bytes of the longest */
 };
 
-/* Reads tokenizer.ggml.tokens and token_type. Nothing is left to free after an error. */
-enum status vocab_open(struct vocab *v, const struct gguf *g, struct err *err);
+struct vocab_slot {
+    uint32_t id_plus_one;
+    uint32_t hash;
+};
+
+struct vocab {
+    uint32_t count;
+    struct vocab_strings pieces, keys; /* the same arrays when byte-level */
+    uint8_t *types;                    /* (count) enum vocab_type */
+    bool *literal;                     /* (count) */
+    struct vocab_slot *slots;          /* (slot_mask + 1) */
+    uint32_t slot_mask;
+};
+
+/* A token as a file has it. */
+struct vocab_entry {
+    const char *text; /* not terminated; NULL: the file has no such id */
+    uint32_t len;
+    uint8_t type;
+    bool literal; /* not one of the model's */
+};
+
+#define VOCAB_REPLACES 4
+
+/* How entries are spelled. */
+struct vocab_rules {
+    const char *what; /* the key of the file, for errors: "tokenizer.ggml.tokens" */
+    bool byte_level;
+    bool bytes; /* "<0x0A>" of type VOCAB_BYTE is that byte in the text */
+    /* In a piece that is no control token each `from` becomes `to`: "▁" a space. */
+    struct {
+        const char *from, *to; /* NUL-terminated */
+    } replaces[VOCAB_REPLACES];
+    int n_replaces;
+};
+
+/* Entries are borrowed until it returns. Nothing is left to free after an error. */
+enum status vocab_open(struct vocab *v, const struct vocab_entry *entries, uint32_t count,
+                       const struct vocab_rules *rules, struct err *err);
 void vocab_close(struct vocab *v);
 
-/* The id of the token whose piece is exactly these bytes, among the literal ones or the others; -1
+/* The id of the token whose key is exactly these bytes, among the literal ones or the others; -1
  * when there is none. */
-int32_t vocab_find(const struct vocab *v, const char *piece, size_t len, bool literal);
+int32_t vocab_find(const struct vocab *v, const char *key, size_t len, bool literal);
+
+/* The byte that "<0x0A>" stands for; -1 when it is not spelled so. */
+int vocab_byte(const char *text, size_t len);
 
 static inline const char *vocab_piece(const struct vocab *v, int32_t id, size_t *len)
 {
-    *len = v->offsets[id + 1] - v->offsets[id];
-    return v->bytes + v->offsets[id];
+    *len = v->pieces.offsets[id + 1] - v->pieces.offsets[id];
+    return v->pieces.bytes + v->pieces.offsets[id];
 }
 
-/* The array of strings under `key`: STATUS_NOT_FOUND or STATUS_INVALID names what is wrong. */
-enum status vocab_string_array(const struct gguf *g, const char *key, uint64_t limit,
-                               const struct gguf_value **out, struct err *err);
+static inline const char *vocab_key(const struct vocab *v, int32_t id, size_t *len)
+{
+    *len = v->keys.offsets[id + 1] - v->keys.offsets[id];
+    return v->keys.bytes + v->keys.offsets[id];
+}
 
 #endif

@@ -8,16 +8,19 @@
 #include <string.h>
 
 static const char *const all_names[] = {
-    "smollm", "gpt-2", "default", "falcon", "llama-bpe", "glm4", "dbrx", "qwen2", "qwen35",
+    "smollm", "gpt-2",  "default",      "falcon",         "llama-bpe",   "glm4",   "dbrx",
+    "qwen2",  "qwen35", "deepseek-llm", "deepseek-coder", "deepseek-v3", "megrez",
 };
 #define N_NAMES (sizeof all_names / sizeof all_names[0])
+
+static struct pretok_traits traits; /* of the last one opened */
 
 static struct pretok *open_pretok(const char *name)
 {
     struct pretok *p = NULL;
     struct err err = {0};
 
-    if (pretok_open(&p, name, strlen(name), &err) != STATUS_OK)
+    if (pretok_open(&p, &traits, name, strlen(name), &err) != STATUS_OK)
         fail_msg("%s: %s", name, err.text);
     return p;
 }
@@ -40,7 +43,9 @@ static void check(const char *name, const char *text, const char *expected)
     struct err err = {0};
 
     assert_non_null(s);
-    assert_int_equal(pretok_split(p, s, text, strlen(text), append_word, &out, &err), STATUS_OK);
+    assert_int_equal(pretok_split(p, s, &(struct pretok_text){text, strlen(text), true},
+                                  append_word, &out, &err),
+                     STATUS_OK);
     if (strcmp(buf_str(&out), expected) != 0)
         fail_msg("%s: '%s' became '%s', expected '%s'", name, text, buf_str(&out), expected);
     buf_fini(&out);
@@ -151,8 +156,9 @@ static void aliases_and_properties(void **state)
     for (size_t i = 0; i < N_NAMES; i++) {
         struct pretok *p = open_pretok(all_names[i]);
         bool llama3 = strcmp(all_names[i], "llama-bpe") == 0;
-        assert_int_equal(pretok_whole_words(p), llama3 || strcmp(all_names[i], "glm4") == 0);
-        assert_int_equal(pretok_add_bos(p), llama3);
+        assert_int_equal(traits.whole_words, llama3 || strcmp(all_names[i], "glm4") == 0);
+        assert_int_equal(traits.add_bos, llama3);
+        assert_int_equal(traits.nfc, strncmp(all_names[i], "qwen", 4) == 0);
         pretok_close(p);
     }
     check("llama3", "12345", "123|45|");
@@ -169,7 +175,8 @@ static void unknown_names_are_refused(void **state)
 
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         struct err err = {0};
-        assert_int_equal(pretok_open(&p, names[i], strlen(names[i]), &err), STATUS_UNSUPPORTED);
+        assert_int_equal(pretok_open(&p, &traits, names[i], strlen(names[i]), &err),
+                         STATUS_UNSUPPORTED);
         assert_non_null(strstr(err.text, names[i]));
         assert_string_equal(err.param, "tokenizer.ggml.pre");
     }
@@ -193,7 +200,8 @@ static void the_callback_may_stop(void **state)
     int count = 0;
     (void)state;
 
-    assert_int_equal(pretok_split(p, s, "a b c d e", 9, stop_at_third, &count, &err),
+    assert_int_equal(pretok_split(p, s, &(struct pretok_text){"a b c d e", 9, true}, stop_at_third,
+                                  &count, &err),
                      STATUS_CANCELLED);
     assert_int_equal(count, 3);
     pretok_scratch_close(s);
@@ -225,7 +233,8 @@ static void long_runs(void **state)
             size_t n = strlen(units[unit]), len = LEN - LEN % n, sum = 0;
             for (size_t at = 0; at < len; at += n)
                 memcpy(text + at, units[unit], n);
-            if (pretok_split(p, s, text, len, add_length, &sum, &err) != STATUS_OK)
+            if (pretok_split(p, s, &(struct pretok_text){text, len, true}, add_length, &sum,
+                             &err) != STATUS_OK)
                 fail_msg("%s, unit %zu: %s", all_names[name], unit, err.text);
             assert_int_equal(sum, len);
         }

@@ -18,7 +18,7 @@ static void other_models_are_unsupported(void **state)
     struct model *m = new_model();
     (void)state;
 
-    m->model = "llama";
+    m->model = "rwkv";
     refuse(m, STATUS_UNSUPPORTED, "tokenizer.ggml.model: expected 'gpt2'");
     m = new_model();
     m->model = NULL;
