@@ -1,6 +1,7 @@
 /* firstlight: one binary, one subcommand per file. */
 #include "cli/bench.h"
 #include "cli/commands.h"
+#include "cli/convert.h"
 #include "cli/engines.h"
 #include "cli/inspect.h"
 #include "cli/logits.h"
@@ -16,6 +17,7 @@ static const struct command commands[] = {
     {"serve", serve_main, "a model over HTTP with the OpenAI API"},
     {"run", run_main, "one prompt, its answer on the terminal"},
     {"engines", engines_main, "the engines there are, and which work here"},
+    {"convert", convert_main, "a model to a GGUF file, in another type"},
     {"inspect", inspect_main, "what is in a model file"},
     {"tokenize", tokenize_main, "text to token ids"},
     {"logits", logits_main, "token ids to the logits of every position"},

@@ -3,6 +3,7 @@
 #include "base/cpu.h"
 #include "base/limits.h"
 #include "base/names.h"
+#include "model/recast.h"
 #include "kernels/kv_layout.h"
 
 #include <stdio.h>
@@ -10,6 +11,7 @@
 #include <unistd.h>
 
 const struct options options_default = {
+    .dtype = -1,
     .engine = "auto",
     .kv_type = -1,
     .activations = ACTIVATIONS_INT8,
@@ -38,6 +40,16 @@ static enum status parse_name(const char **field, const char *text, const char *
     return STATUS_OK;
 }
 
+enum status options_parse_dtype(void *field, const char *text, struct err *err)
+{
+    char known[64];
+    size_t i = names_find(recast_type_at, text, known, sizeof known);
+    if (i == NAMES_NONE)
+        return err_set(err, STATUS_INVALID, "unknown type \"%.40s\"; there are %s", text, known);
+    *(int *)field = (int)recast_type_of(i);
+    return STATUS_OK;
+}
+
 static enum status parse_policy(void *field, const char *text, struct err *err)
 {
     return parse_name(field, text, "--policy", engine_policy_at, err);
@@ -56,6 +68,9 @@ static enum status parse_profile(void *field, const char *text, struct err *err)
 static const struct flag model_flags[] = {
     {"--model", "PATH", "GGUF file, or Hugging Face folder",
      FLAG_TEXT, FIELD(model)},
+    {"--dtype", "NAME", "quantise the weights while loading: q8_0, q4_0, f16, bf16, f32\n"
+                        "(default: as the files have them)",
+     FLAG_CUSTOM, FIELD(dtype), .parse = options_parse_dtype, .excludes = NOT_OF_A_SERVER},
     {"--threads", "N", "threads that compute (default: all usable processors)",
      FLAG_U32, FIELD(n_threads), .min = 1, .max = LIMIT_THREADS,
      .excludes = NOT_OF_A_SERVER},
@@ -214,6 +229,9 @@ static enum status load(const struct options *o, bool model_only, struct loader 
     const struct loader_options loader = {
         .path = o->model,
         .model_only = model_only,
+        .recast = o->dtype >= 0,
+        .dtype = o->dtype >= 0 ? (enum tensor_type)o->dtype : TENSOR_F32,
+        .n_threads = (int)o->n_threads,
         .progress = terminal ? show_progress : NULL,
     };
     enum status st = loader_open_with(out, &loader, err);

@@ -18,6 +18,7 @@
 /* Starts as options_default; the flags write into it; options_check completes it. */
 struct options {
     const char *model; /* required by options_check */
+    int dtype;         /* enum tensor_type that the weights are quantised to; -1: as they are */
     const char *engine;
     uint32_t n_threads;      /* 0 until options_check: all usable processors */
     uint32_t n_ctx;          /* 0: the model's, bounded by memory */
@@ -60,5 +61,8 @@ enum status options_load(const struct options *o, struct loader *out, struct err
 
 /* The same without tokenizer and chat template. */
 enum status options_load_model(const struct options *o, struct loader *out, struct err *err);
+
+/* FLAG_CUSTOM of an int: the tensor type that a name stands for ("q4_0"). */
+enum status options_parse_dtype(void *field, const char *text, struct err *err);
 
 #endif

@@ -1,6 +1,7 @@
 #include "model/loader.h"
 
 #include "base/mem.h"
+#include "model/recast.h"
 #include "model/source.h"
 #include "text/utf8.h"
 
@@ -134,6 +135,22 @@ static enum status load_text(struct loader *l, const struct loader_options *o, s
     return st;
 }
 
+/* The model was bound once already, so that a bad one is refused before the work; now it is bound
+ * to the copies. */
+static enum status recast(struct loader *l, const struct loader_options *o, struct err *err)
+{
+    const struct recast_options options = {
+        .type = o->dtype,
+        .n_threads = o->n_threads > 0 ? o->n_threads : 1,
+        .progress = o->progress,
+        .arg = o->arg,
+    };
+    model_free(l->model);
+    l->model = NULL;
+    enum status st = recast_model(&l->gguf, &options, err);
+    return st ? st : source_model(&l->model, l->gguf, err);
+}
+
 enum status loader_open_with(struct loader *out, const struct loader_options *o, struct err *err)
 {
     memset(out, 0, sizeof *out);
@@ -143,13 +160,16 @@ enum status loader_open_with(struct loader *out, const struct loader_options *o,
         return st;
     set_name(out, o->path);
     st = source_model(&out->model, out->gguf, err);
+    if (!st && o->recast)
+        st = recast(out, o, err);
     if (!st && !o->model_only)
         st = load_text(out, o, err);
     if (st) {
         loader_close(out);
         return st;
     }
-    prefetch(out->gguf, o);
+    if (!o->lazy)
+        prefetch(out->gguf, o);
     return STATUS_OK;
 }
 

@@ -25,6 +25,10 @@ typedef void loader_progress(void *arg, const char *what, double fraction);
 struct loader_options {
     const char *path;
     bool model_only; /* no tokenizer, no chat template: NULL both */
+    bool lazy;       /* the weights' pages are left on the disk until they are used */
+    bool recast;     /* quantise the weights to dtype, on n_threads threads */
+    enum tensor_type dtype;
+    int n_threads;
     loader_progress *progress;
     void *arg;
 };

@@ -28,3 +28,64 @@ def test_logits_from_the_folder(run, tmp_path, row):
     logits = logits_of(run, HF / row["name"], row["ids"], tmp_path / "logits.npy")
     assert logits.shape == expected.shape
     assert np.abs(logits - expected).max() <= TOLERANCE, row["what"]
+
+
+def convert(run, model, out, kind):
+    result = run("convert", model, out, "--type", kind)
+    assert result.returncode == 0, result.stderr
+    return out
+
+
+@pytest.mark.parametrize("row", MODELS, ids=lambda row: row["name"])
+def test_logits_from_the_converted_file(run, tmp_path, row):
+    """In the folder's own type, so that no weight is rounded."""
+    expected = np.load(HF / f"{row['name']}.npy")
+    kind = {"b": "bf16", "m": "f16"}.get(row["name"][0], row["name"][:3])
+    path = convert(run, HF / row["name"], tmp_path / "out.gguf", kind)
+    logits = logits_of(run, path, row["ids"], tmp_path / "logits.npy")
+    assert np.abs(logits - expected).max() <= TOLERANCE, row["what"]
+    assert not list(tmp_path.glob("*.part"))
+
+
+@pytest.mark.parametrize("kind", ["q8_0", "q4_0", "f16"])
+def test_quantised_at_load_is_quantised_by_convert(run, tmp_path, kind):
+    """The same model: the folder with --dtype, its file, and the file converted once more."""
+    row = MODELS[1]
+    path = convert(run, HF / row["name"], tmp_path / "out.gguf", kind)
+    from_file = logits_of(run, path, row["ids"], tmp_path / "file.npy")
+    loaded = logits_of(run, HF / row["name"], row["ids"], tmp_path / "loaded.npy", "--dtype", kind)
+    again = convert(run, path, tmp_path / "again.gguf", kind)
+    # the file's q and k rows are pairs, the folder's halves: same sums in another order
+    assert np.abs(from_file - loaded).max() <= 1e-5
+    assert path.read_bytes() == again.read_bytes()
+    plain = np.load(HF / f"{row['name']}.npy")
+    distance = np.abs(loaded - plain).mean()
+    assert distance < {"f16": 1e-5, "q8_0": 0.3, "q4_0": 2}[kind]  # logits spread by 2.7
+    assert kind == "f16" or distance > 1e-3
+
+
+def test_types_of_a_converted_file(run, tmp_path):
+    path = convert(run, HF / "f16_sharded", tmp_path / "out.gguf", "q4_0")
+    found = json.loads(run("inspect", path, "--json").stdout)
+    types = {t["name"]: t["type"] for t in found["tensors"]}
+    assert types["blk.0.attn_q.weight"] == "Q4_0" and types["output.weight"] == "Q8_0"
+    assert types["blk.0.attn_q.bias"] == types["output_norm.weight"] == "F32"
+    keys = found["metadata"]
+    assert keys["general.file_type"] == 2 and keys["tokenizer.ggml.pre"] == "smollm"
+    assert keys["tokenizer.ggml.bos_token_id"] == 0 and keys["general.sampling.top_k"] == 40
+    assert not [k for k in keys if k.startswith("firstlight")]
+
+
+@pytest.mark.parametrize("arguments, says", [
+    ([], "expected a model and a file"),
+    (["base", "out"], "--type NAME is required"),
+    (["base", "out", "--type", "q9"], "unknown type \"q9\"; there are f32, f16"),
+    (["absent", "out", "--type", "f16"], "absent"),
+    (["base", "none/out", "--type", "f16"], "cannot write"),
+])
+def test_convert_says_what_is_wrong(run, tmp_path, arguments, says):
+    paths = {"base": GOLDEN / "tiny/base.gguf", "out": tmp_path / "out.gguf",
+             "none/out": tmp_path / "none/out", "absent": tmp_path / "absent"}
+    result = run("convert", *(paths.get(a, a) for a in arguments))
+    assert result.returncode != 0 and says in result.stderr
+    assert not list(tmp_path.iterdir())
