@@ -83,7 +83,7 @@ static enum status write_result(const struct args *a, const struct loader *loade
     const struct environment e = {
         .target = "in-process",
         .model = loader->name,
-        .model_path = o->model,
+        .model_path = o->dummy ? o->dummy : o->model,
         .threads = o->n_threads,
         .cpu_levels = o->cpu_levels,
         .activations = (enum activations)o->activations,

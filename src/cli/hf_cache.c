@@ -35,9 +35,19 @@ static enum status no_memory(struct err *err)
 
 /* What a folder holds. */
 struct content {
-    struct buf gguf; /* path of the last one seen */
+    struct buf gguf; /* path of the last one seen, or of the folder */
     unsigned n_gguf, n_safetensors;
 };
+
+/* A part of a split model other than its first: "NAME-00002-of-00003.gguf". */
+static bool is_later_part(const char *name)
+{
+    const char *of = strstr(name, "-of-");
+    unsigned part, count;
+    char after;
+    return of && of - name > 6 && sscanf(of - 6, "-%5u-of-%5u.ggu%c", &part, &count, &after) == 3 &&
+           part > 1;
+}
 
 static enum status look(struct content *c, const char *folder, struct err *err)
 {
@@ -47,7 +57,7 @@ static enum status look(struct content *c, const char *folder, struct err *err)
                          strerror(errno));
     for (struct dirent *entry; (entry = readdir(d));) {
         c->n_safetensors += ends_in(entry->d_name, ".safetensors");
-        if (!ends_in(entry->d_name, ".gguf"))
+        if (!ends_in(entry->d_name, ".gguf") || is_later_part(entry->d_name))
             continue;
         c->n_gguf++;
         buf_clear(&c->gguf);
@@ -62,13 +72,11 @@ static enum status find_in_folder(char **out, const char *folder, struct err *er
     struct content c = {0};
     enum status status = look(&c, folder, err);
     if (status == STATUS_OK && c.n_gguf == 0 && c.n_safetensors > 0)
-        status = err_param(err, STATUS_UNSUPPORTED, FLAG,
-                           FLAG ": not yet: Hugging Face folders; %s has safetensors and no GGUF "
-                                "file, which is what --model takes",
-                           folder);
+        buf_puts(&c.gguf, folder); /* a model in the Hub's own format */
     else if (status == STATUS_OK && c.n_gguf != 1)
         status = err_param(err, STATUS_INVALID, FLAG,
-                           FLAG ": %s has %u GGUF files, expected one; --model PATH names it",
+                           FLAG ": %s has %u GGUF files, expected one, or safetensors; "
+                                "--model PATH names it",
                            folder, c.n_gguf);
     if (status == STATUS_OK && !(*out = buf_take(&c.gguf)))
         status = no_memory(err);

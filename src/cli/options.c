@@ -68,6 +68,9 @@ static enum status parse_profile(void *field, const char *text, struct err *err)
 static const struct flag model_flags[] = {
     {"--model", "PATH", "GGUF file, or Hugging Face folder",
      FLAG_TEXT, FIELD(model)},
+    {"--dummy-weights", "CONFIG.json", "random weights of the shape that a config.json has, for\n"
+                                       "measuring speed: all text is noise (--dtype, default q4_0)",
+     FLAG_TEXT, FIELD(dummy), .excludes = NOT_OF_A_SERVER},
     {"--dtype", "NAME", "quantise the weights while loading: q8_0, q4_0, f16, bf16, f32\n"
                         "(default: as the files have them)",
      FLAG_CUSTOM, FIELD(dtype), .parse = options_parse_dtype, .excludes = NOT_OF_A_SERVER},
@@ -153,7 +156,7 @@ struct flag_group options_engine_flags(struct options *o)
 enum status options_check(struct options *o, struct err *err)
 {
     uint32_t machine = cpu_detect();
-    if (!o->model)
+    if (!o->model && !o->dummy)
         return err_param(err, STATUS_INVALID, "--model",
                          "--model PATH is required; `make model` fetches " OPTIONS_DEFAULT_MODEL);
     if (o->cpu_mask != 0 && !(machine & CPU_AVX2))
@@ -227,16 +230,19 @@ static enum status load(const struct options *o, bool model_only, struct loader 
 {
     bool terminal = isatty(STDERR_FILENO);
     const struct loader_options loader = {
-        .path = o->model,
+        .path = o->dummy ? o->dummy : o->model,
         .model_only = model_only,
+        .dummy = o->dummy != NULL,
         .recast = o->dtype >= 0,
-        .dtype = o->dtype >= 0 ? (enum tensor_type)o->dtype : TENSOR_F32,
+        .dtype = o->dtype >= 0 ? (enum tensor_type)o->dtype : TENSOR_Q4_0,
         .n_threads = (int)o->n_threads,
         .progress = terminal ? show_progress : NULL,
     };
     enum status st = loader_open_with(out, &loader, err);
     if (st && terminal)
         fputs("\r\033[K", stderr); /* the error's line begins at its left */
+    if (!st && o->dummy)
+        fprintf(stderr, "RANDOM WEIGHTS of the shape in %s: every answer is noise\n", o->dummy);
     return st;
 }
 

@@ -18,6 +18,7 @@
 /* Starts as options_default; the flags write into it; options_check completes it. */
 struct options {
     const char *model; /* required by options_check */
+    const char *dummy; /* a config.json instead of the model; NULL: none */
     int dtype;         /* enum tensor_type that the weights are quantised to; -1: as they are */
     const char *engine;
     uint32_t n_threads;      /* 0 until options_check: all usable processors */

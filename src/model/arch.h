@@ -47,6 +47,12 @@ struct arch {
 
 extern const struct arch arch_llama;
 
+/* The row of general.architecture; an unknown one lists those that there are. */
+enum status model_arch(const struct arch **out, const struct gguf *g, struct err *err);
+
+/* An extent as a number; ARCH_NONE is 1. */
+uint64_t model_dim(const struct model_config *c, enum arch_dim dim);
+
 /* Reads and checks "<arch>.block_count" and the other keys that all architectures share. n_vocab is
  * left to the caller, who takes it from the embedding. */
 enum status config_read(struct model_config *c, const struct arch *arch, const struct gguf *g,

@@ -330,7 +330,7 @@ static enum status assemble(struct gguf **out, struct opening *o, struct err *er
     enum status st = tensors && offsets ? STATUS_OK : no_memory(err);
     for (size_t i = 0; i < o->n_parts && !st; i++) {
         tensors[i] = o->parts[i].tensor;
-        offsets[i] = o->parts[i].from ? o->parts[i].from->offset : 0;
+        offsets[i] = o->parts[i].copy ? 0 : o->parts[i].from->offset;
     }
     const struct gguf_assembly a = {
         .path = o->path,

@@ -1,6 +1,7 @@
 #include "model/loader.h"
 
 #include "base/mem.h"
+#include "model/dummy.h"
 #include "model/recast.h"
 #include "model/source.h"
 #include "text/utf8.h"
@@ -155,12 +156,13 @@ enum status loader_open_with(struct loader *out, const struct loader_options *o,
 {
     memset(out, 0, sizeof *out);
     report(o, "reading metadata", 0);
-    enum status st = source_open(&out->gguf, o->path, err);
+    enum status st = o->dummy ? dummy_open(&out->gguf, o->path, o->dtype, err)
+                              : source_open(&out->gguf, o->path, err);
     if (st)
         return st;
     set_name(out, o->path);
     st = source_model(&out->model, out->gguf, err);
-    if (!st && o->recast)
+    if (!st && o->recast && !o->dummy)
         st = recast(out, o, err);
     if (!st && !o->model_only)
         st = load_text(out, o, err);
@@ -168,7 +170,7 @@ enum status loader_open_with(struct loader *out, const struct loader_options *o,
         loader_close(out);
         return st;
     }
-    if (!o->lazy)
+    if (!o->lazy && !o->dummy)
         prefetch(out->gguf, o);
     return STATUS_OK;
 }

@@ -26,6 +26,7 @@ struct loader_options {
     const char *path;
     bool model_only; /* no tokenizer, no chat template: NULL both */
     bool lazy;       /* the weights' pages are left on the disk until they are used */
+    bool dummy;      /* path is a config.json: random weights of that shape, of type dtype */
     bool recast;     /* quantise the weights to dtype, on n_threads threads */
     enum tensor_type dtype;
     int n_threads;

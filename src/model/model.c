@@ -31,7 +31,7 @@ static enum status unknown_arch(struct gguf_string name, struct err *err)
                      (int)(name.len < 64 ? name.len : 64), name.bytes);
 }
 
-static enum status find_arch(const struct arch **out, const struct gguf *g, struct err *err)
+enum status model_arch(const struct arch **out, const struct gguf *g, struct err *err)
 {
     struct gguf_string name;
     enum status st = gguf_get_string(g, "general.architecture", &name, err);
@@ -47,7 +47,7 @@ static enum status find_arch(const struct arch **out, const struct gguf *g, stru
     return unknown_arch(name, err);
 }
 
-static uint64_t dim_of(const struct model_config *c, enum arch_dim dim)
+uint64_t model_dim(const struct model_config *c, enum arch_dim dim)
 {
     switch (dim) {
     case ARCH_NONE:
@@ -72,7 +72,7 @@ static enum status check_tensor(const struct tensor *t, const struct arch_tensor
                                 const struct model_config *c, struct err *err)
 {
     struct tensor want = {.n_dims = row->out == ARCH_NONE ? 1 : 2,
-                          .dims = {dim_of(c, row->in), dim_of(c, row->out), 1, 1}};
+                          .dims = {model_dim(c, row->in), model_dim(c, row->out), 1, 1}};
     char expected[96], found[96];
     if (memcmp(t->dims, want.dims, sizeof want.dims) != 0)
         return err_param(err, STATUS_INVALID, t->name, "tensor %s: expected shape %s, found %s",
@@ -178,7 +178,7 @@ static enum status read_vocab(struct model_config *c, const struct gguf *g, stru
 enum status model_bind(struct model **out, const struct gguf *g, struct err *err)
 {
     const struct arch *arch;
-    enum status st = find_arch(&arch, g, err);
+    enum status st = model_arch(&arch, g, err);
     if (st)
         return st;
     struct model_config config;

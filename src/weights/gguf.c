@@ -479,7 +479,8 @@ void gguf_release(const struct gguf *g, const struct tensor *t)
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     uintptr_t begin = ((uintptr_t)t->data + page - 1) / page * page;
     uintptr_t end = ((uintptr_t)t->data + t->size) / page * page;
-    if (g->map.len > 0 && begin < end)
+    bool in_file = g->map.len > 0 || (g->offsets && gguf_tensor_offset(g, t) != 0);
+    if (in_file && begin < end)
         madvise((void *)begin, end - begin, MADV_DONTNEED);
 }
 

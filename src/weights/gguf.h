@@ -64,7 +64,8 @@ struct gguf_assembly {
     const void *metadata; /* a GGUF file's bytes from its magic to its last pair, at least */
     size_t metadata_len;
     const struct tensor *tensors; /* names of up to LIMIT_GGUF_TENSOR_NAME bytes; copied */
-    const size_t *offsets;        /* of the tensors in their files; NULL: all 0; copied */
+    const size_t
+        *offsets; /* of the tensors in their mapped files; 0: in none; NULL: all 0; copied */
     size_t n_tensors;
     size_t file_size; /* of all files together */
     /* gguf_close ends with release(take_owned), which frees metadata and data; may be NULL. After
@@ -74,9 +75,9 @@ struct gguf_assembly {
 };
 enum status gguf_assemble(struct gguf **out, const struct gguf_assembly *a, struct err *err);
 
-/* Gives back the whole pages of memory that a tensor of an opened file takes. It stays readable:
- * what is read again comes from the file. Does nothing for bytes that are not the file's own
- * mapping, as after gguf_parse and gguf_assemble. */
+/* Gives back the whole pages of memory that a tensor in a mapped file takes. It stays readable:
+ * what is read again comes from the file. Does nothing for bytes that are in no file, as after
+ * gguf_parse. */
 void gguf_release(const struct gguf *g, const struct tensor *t);
 
 const char *gguf_path(const struct gguf *g); /* "(memory)" after gguf_parse */

@@ -89,3 +89,21 @@ def test_convert_says_what_is_wrong(run, tmp_path, arguments, says):
     result = run("convert", *(paths.get(a, a) for a in arguments))
     assert result.returncode != 0 and says in result.stderr
     assert not list(tmp_path.iterdir())
+
+
+def test_random_weights_say_so(run, tmp_path):
+    config = HF / "bf16_tied/config.json"
+    made = []
+    for kind in ("q4_0", "q4_0", "bf16"):
+        out = tmp_path / "out.npy"
+        result = run("logits", "--dummy-weights", config, "--dtype", kind, "--npy", out,
+                     stdin="[1, 2, 3]")
+        assert result.returncode == 0 and "RANDOM WEIGHTS" in result.stderr
+        made.append(np.load(out))
+    assert np.isfinite(made[0]).all() and made[0].std() > 0
+    assert made[0].tobytes() == made[1].tobytes() != made[2].tobytes()
+    result = run("bench", "model", "--dummy-weights", config, "--no-roofline", "-p", 8, "-n", 2,
+                 "--repeat-runs", 1)
+    assert result.returncode == 0 and "prefill" in result.stdout, result.stderr
+    result = run("run", "--dummy-weights", tmp_path / "none.json", "hello")
+    assert result.returncode != 0 and "none.json" in result.stderr

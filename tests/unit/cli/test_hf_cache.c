@@ -139,7 +139,10 @@ static void exactly_one_gguf_is_expected(void **state)
     struct tree *t = *state;
     expect_error(t->root, STATUS_INVALID, "has 0 GGUF files");
     file(t, "model.safetensors", "");
-    expect_error(t->root, STATUS_UNSUPPORTED, "not yet: Hugging Face folders");
+    expect_found(t->root, t->root); /* a model in the Hub's format */
+    file(t, "m-00002-of-00003.gguf", "");
+    file(t, "m-00003-of-00003.gguf", "");
+    expect_found(t->root, file(t, "m-00001-of-00003.gguf", ""));
     file(t, "a.gguf", "");
     file(t, "b.gguf", "");
     expect_error(t->root, STATUS_INVALID, "has 2 GGUF files");

@@ -1,0 +1,48 @@
+#!/usr/bin/env python3
+"""Writes the seeds of fuzz_hf_config into a directory (tests/fuzz/corpus/hf_config).
+
+    tests/fuzz/hf_config_seeds.py tests/fuzz/corpus/hf_config
+"""
+import json
+import sys
+from pathlib import Path
+
+GOLDEN = Path(__file__).resolve().parents[1] / "golden/hf"
+BASE = {"model_type": "llama", "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2,
+        "num_attention_heads": 4, "max_position_embeddings": 256, "rms_norm_eps": 1e-5,
+        "vocab_size": 274}
+LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+          "original_max_position_embeddings": 64}
+
+
+def seeds():
+    for path in sorted(GOLDEN.glob("*/config.json")):
+        yield path.parent.name, json.loads(path.read_text())
+    yield "base", BASE
+    yield "empty", {}
+    yield "type_number", {"model_type": 1}
+    yield "head_dim_odd", BASE | {"head_dim": 7}
+    yield "head_dim_large", BASE | {"head_dim": 1 << 40}
+    yield "kv_heads", BASE | {"num_key_value_heads": 3}
+    yield "eps_tiny", BASE | {"rms_norm_eps": 1e-300}
+    yield "theta_huge", BASE | {"rope_theta": 1e300}
+    yield "linear", BASE | {"rope_scaling": {"type": "linear", "factor": 2}}
+    yield "llama3", BASE | {"rope_scaling": LLAMA3}
+    yield "llama3_no_factor", BASE | {"rope_scaling": {"rope_type": "llama3"}}
+    yield "llama3_low_high", BASE | {"rope_scaling": LLAMA3 | {"low_freq_factor": 4}}
+    yield "partial", BASE | {"partial_rotary_factor": 0.01, "rope_parameters": LLAMA3}
+    yield "yarn", BASE | {"rope_scaling": {"rope_type": "yarn" * 100}}
+    yield "window", BASE | {"sliding_window": 5}
+    yield "quantised", BASE | {"quantization_config": {"a": ["\u00e9" * 50]}}
+
+
+def main():
+    folder = Path(sys.argv[1])
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, config in seeds():
+        (folder / name).write_text(json.dumps(config))
+    (folder / "not_json").write_text('{"a":')
+
+
+if __name__ == "__main__":
+    main()
