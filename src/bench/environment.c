@@ -1,54 +1,96 @@
 #include "bench/environment.h"
 
+#include "base/buf.h"
 #include "base/cpu.h"
 #include "base/mem.h"
 #include "base/version.h"
 #include "bench/result.h"
 #include "kernels/kv_layout.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <openssl/evp.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <time.h>
 
 #define PIECE (1u << 20) /* bytes of a model read at a time */
 
-static bool hash_stream(EVP_MD_CTX *ctx, FILE *f, char *piece, unsigned char *digest,
-                        json_int_t *size)
+/* A sum under way. */
+struct hash {
+    EVP_MD_CTX *ctx;
+    char *piece; /* (PIECE) */
+    json_int_t size;
+};
+
+/* False: errno says why, or 0 when it was libcrypto. */
+static bool hash_file(struct hash *h, const char *path)
 {
     size_t n;
-    bool ok = EVP_DigestInit_ex(ctx, EVP_sha256(), NULL) == 1;
-    *size = 0;
-    while (ok && (n = fread(piece, 1, PIECE, f)) > 0) {
-        ok = EVP_DigestUpdate(ctx, piece, n) == 1;
-        *size += (json_int_t)n;
+    FILE *f = fopen(path, "rb");
+    bool ok = f != NULL;
+    errno = f ? 0 : errno;
+    while (ok && (n = fread(h->piece, 1, PIECE, f)) > 0) {
+        ok = EVP_DigestUpdate(h->ctx, h->piece, n) == 1;
+        h->size += (json_int_t)n;
     }
-    return ok && !ferror(f) && EVP_DigestFinal_ex(ctx, digest, NULL) == 1;
+    ok = ok && !ferror(f);
+    if (f)
+        fclose(f);
+    return ok;
 }
 
-/* Lower-case hexadecimal into hex. */
-static enum status hash_file(const char *path, char hex[2 * 32 + 1], json_int_t *size,
-                             struct err *err)
+static int is_weights(const struct dirent *entry)
+{
+    const char *dot = strrchr(entry->d_name, '.');
+    return dot && strcmp(dot, ".safetensors") == 0;
+}
+
+/* The weights of a folder, one after the other in the order of their names. */
+static bool hash_folder(struct hash *h, const char *path)
+{
+    struct dirent **entries;
+    int n = scandir(path, &entries, is_weights, alphasort);
+    bool ok = n > 0;
+    for (int i = 0; i < n; i++) {
+        struct buf file = {0};
+        buf_printf(&file, "%s/%s", path, entries[i]->d_name);
+        ok = ok && !file.failed && hash_file(h, buf_str(&file));
+        buf_fini(&file);
+        free(entries[i]); /* scandir's own */
+    }
+    if (n >= 0)
+        free(entries);
+    if (n == 0)
+        errno = EISDIR; /* and no model */
+    return ok;
+}
+
+/* Lower-case hexadecimal of a file, or of a folder's weights, into hex. */
+static enum status hash_model(const char *path, char hex[2 * 32 + 1], json_int_t *size,
+                              struct err *err)
 {
     unsigned char digest[EVP_MAX_MD_SIZE];
-    EVP_MD_CTX *ctx = EVP_MD_CTX_new();
-    char *piece = mem_alloc(PIECE);
+    struct hash h = {.ctx = EVP_MD_CTX_new(), .piece = mem_alloc(PIECE)};
+    struct stat info;
+    bool folder = stat(path, &info) == 0 && S_ISDIR(info.st_mode);
     enum status st = STATUS_OK;
-    FILE *f = fopen(path, "rb");
-    errno = f ? 0 : errno;
-    if (!ctx || !piece)
+    errno = 0;
+    if (!h.ctx || !h.piece)
         st = err_set(err, STATUS_NO_MEMORY, "no memory to take the sha256 of %s", path);
-    else if (!f || !hash_stream(ctx, f, piece, digest, size))
+    else if (EVP_DigestInit_ex(h.ctx, EVP_sha256(), NULL) != 1 ||
+             !(folder ? hash_folder(&h, path) : hash_file(&h, path)) ||
+             EVP_DigestFinal_ex(h.ctx, digest, NULL) != 1)
         st = err_param(err, STATUS_IO, "--model", "cannot take the sha256 of %s: %s", path,
                        errno ? strerror(errno) : "libcrypto failed");
     for (int i = 0; i < 32 && !st; i++)
         snprintf(hex + 2 * i, 3, "%02x", digest[i]);
-    if (f)
-        fclose(f);
-    mem_free(piece);
-    EVP_MD_CTX_free(ctx);
+    *size = h.size;
+    mem_free(h.piece);
+    EVP_MD_CTX_free(h.ctx);
     return st;
 }
 
@@ -56,7 +98,7 @@ static enum status set_model(json_t *root, const struct environment *e, struct e
 {
     char hex[2 * 32 + 1];
     json_int_t size = 0;
-    enum status st = e->model_path ? hash_file(e->model_path, hex, &size, err) : STATUS_OK;
+    enum status st = e->model_path ? hash_model(e->model_path, hex, &size, err) : STATUS_OK;
     if (st)
         return st;
     json_object_set_new(root, "model", result_text(e->model));

@@ -105,5 +105,8 @@ def test_random_weights_say_so(run, tmp_path):
     result = run("bench", "model", "--dummy-weights", config, "--no-roofline", "-p", 8, "-n", 2,
                  "--repeat-runs", 1)
     assert result.returncode == 0 and "prefill" in result.stdout, result.stderr
+    result = run("bench", "model", "--dummy-weights", config, "--no-roofline", "-p", 8, "-n", 2,
+                 "--repeat-runs", 1, "--output", tmp_path / "out.json")
+    assert result.returncode == 0, result.stderr
     result = run("run", "--dummy-weights", tmp_path / "none.json", "hello")
     assert result.returncode != 0 and "none.json" in result.stderr

@@ -145,7 +145,7 @@ static void exactly_one_gguf_is_expected(void **state)
     expect_found(t->root, file(t, "m-00001-of-00003.gguf", ""));
     file(t, "a.gguf", "");
     file(t, "b.gguf", "");
-    expect_error(t->root, STATUS_INVALID, "has 2 GGUF files");
+    expect_error(t->root, STATUS_INVALID, "has 3 GGUF files");
 }
 
 static void no_name_leads_out_of_the_cache(void **state)
