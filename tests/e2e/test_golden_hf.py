@@ -116,7 +116,8 @@ def test_random_weights_say_so(run, tmp_path):
 def test_text_of_a_folder_and_of_its_file(run, tmp_path, name):
     """The folder's own tokenizer.json and template, and the keys that convert wrote."""
     path = convert(run, HF / name, tmp_path / "out.gguf", "f32")
-    texts = json.dumps(["The other thing is in 1234 rooms.", "<|im_start|>user\n\u00e9\u4e2d<|im_end|>"])
+    texts = json.dumps(["The other thing is in 1234 rooms.",
+                        "<|im_start|>user\n\u00e9\u4e2d<|im_end|>"])
     ids = [run("tokenize", "--model", m, "--json", stdin=texts) for m in (HF / name, path)]
     assert ids[0].returncode == 0, ids[0].stderr
     assert ids[0].stdout == ids[1].stdout
