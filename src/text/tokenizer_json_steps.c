@@ -8,7 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#define GPT2        "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"
+#define GPT2                                                                                       \
+    "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+"                                                  \
+    "| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"
 #define PUNCTUATION "[!-/:-@\\[-`{-~\\p{P}]"
 
 /* ---- members ---- */

@@ -176,7 +176,7 @@ static void added_tokens(void **state)
               "'rstrip':true},{'id':11,'content':'ca','special':false,'normalized':true,"
               "'single_word':true}]";
     CHECK(&p, "ab <x>  ab", TOKENIZE_SPECIAL, 8, 10, 8);
-    CHECK(&p, "! ca", TOKENIZE_SPECIAL, 4, 0, 11); /* it too has a space before it */
+    CHECK(&p, "! ca", TOKENIZE_SPECIAL, 4, 0, 11);      /* it too has a space before it */
     CHECK(&p, "c ca", TOKENIZE_SPECIAL, 4, 9, 4, 9, 5); /* which c stands beside */
     CHECK(&p, "c caa", TOKENIZE_SPECIAL, 4, 9, 4, 9, 5, 5);
 }
