@@ -433,12 +433,20 @@ static enum status read_all(struct openai_request *q, struct err *err)
     return STATUS_OK;
 }
 
+enum status openai_read(struct openai_request *out, enum openai_kind kind, json_t *take,
+                        struct err *err)
+{
+    *out = (struct openai_request){.kind = kind, .json = take, .params.sampling = sampling_default};
+    return read_all(out, err);
+}
+
 enum status openai_parse(struct openai_request *out, enum openai_kind kind, const char *body,
                          size_t len, struct err *err)
 {
+    json_t *json;
     *out = (struct openai_request){.kind = kind, .params.sampling = sampling_default};
-    enum status st = json_parse(body, len, &out->json, err);
-    return st ? st : read_all(out, err);
+    enum status st = json_parse(body, len, &json, err);
+    return st ? st : openai_read(out, kind, json, err);
 }
 
 enum status openai_tokenize(struct openai_request *q, const struct loader *loader, struct err *err)

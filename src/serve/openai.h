@@ -35,6 +35,10 @@ struct openai_request {
 enum status openai_parse(struct openai_request *out, enum openai_kind kind, const char *body,
                          size_t len, struct err *err);
 
+/* The same of a body that was parsed to an object, which it takes over, failing or not. */
+enum status openai_read(struct openai_request *out, enum openai_kind kind, json_t *take,
+                        struct err *err);
+
 /* Fills the ids of all prompts, from messages, texts or ids, which must be below the vocabulary's
  * size. */
 enum status openai_tokenize(struct openai_request *q, const struct loader *loader, struct err *err);

@@ -39,28 +39,17 @@ static enum status add(struct warm *w, const struct reader *r, struct tokens *id
     return STATUS_OK;
 }
 
-/* A chat has messages. */
-static enum status kind_of(const char *line, size_t len, enum openai_kind *kind, struct err *err)
-{
-    json_t *o;
-    enum status st = json_parse(line, len, &o, err);
-    if (st)
-        return st;
-    *kind = json_object_get(o, "messages") ? OPENAI_CHAT : OPENAI_COMPLETION;
-    json_decref(o);
-    return STATUS_OK;
-}
-
 static enum status read_line(struct warm *w, const struct reader *r, const char *line, size_t len)
 {
     struct openai_request q = {0};
-    enum openai_kind kind;
-    enum status st;
+    json_t *json;
     if (len > LIMIT_BODY_BYTES)
         return err_set(r->err, STATUS_TOO_LARGE, "longer than %u bytes", LIMIT_BODY_BYTES);
-    if ((st = kind_of(line, len, &kind, r->err)))
+    enum status st = json_parse(line, len, &json, r->err);
+    if (st)
         return st;
-    st = openai_parse(&q, kind, line, len, r->err);
+    bool chat = json_object_get(json, "messages") != NULL;
+    st = openai_read(&q, chat ? OPENAI_CHAT : OPENAI_COMPLETION, json, r->err);
     if (st == STATUS_OK)
         st = openai_tokenize(&q, r->loader, r->err);
     for (uint32_t i = 0; i < q.prompts.n && st == STATUS_OK; i++)

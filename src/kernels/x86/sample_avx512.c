@@ -1,12 +1,11 @@
 /* What sampling asks of a row of logits, with AVX-512: a tail is a mask. */
 #include "kernels/variants.h"
+#include "kernels/x86/vec_avx512.h"
 
 #include <float.h>
-#include <immintrin.h>
 
-#define ALWAYS_INLINE static inline __attribute__((always_inline))
-#define WIDTH         16
-#define CHAINS        4
+#define WIDTH  16
+#define CHAINS 4
 
 /* The first `left` lanes, all when there are more. */
 ALWAYS_INLINE __mmask16 first_lanes(size_t left)
@@ -50,29 +49,16 @@ static bool group_max_avx512(float *out, const float *x, size_t n)
     return _mm512_cmp_ps_mask(sum, sum, _CMP_UNORD_Q) == 0;
 }
 
-/* exp(x) for x <= 0 within 1 ulp, 0 below -87.33: the range and the polynomial of exp8
- * (vec_avx2.h), with 2^n by vscalefps. */
-ALWAYS_INLINE __m512 exp16(__m512 x)
+/* exp(x) for x <= 0 within 1 ulp, 0 below -87.33 as exp8 has it. */
+ALWAYS_INLINE __m512 exp16_below(__m512 x)
 {
-    const __m512 low = _mm512_set1_ps(-87.33654f);
-    __mmask16 above = _mm512_cmp_ps_mask(x, low, _CMP_NLT_UQ); /* and NaN */
-    __m512 n = _mm512_roundscale_ps(_mm512_mul_ps(x, _mm512_set1_ps(1.44269504f)),
-                                    _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-    __m512 r = _mm512_fnmadd_ps(n, _mm512_set1_ps(0.693359375f), x);
-    r = _mm512_fnmadd_ps(n, _mm512_set1_ps(-2.12194440e-4f), r);
-    __m512 p = _mm512_set1_ps(1.9875691500e-4f);
-    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1.3981999507e-3f));
-    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(8.3334519073e-3f));
-    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(4.1665795894e-2f));
-    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1.6666665459e-1f));
-    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(5.0000001201e-1f));
-    p = _mm512_add_ps(_mm512_fmadd_ps(_mm512_mul_ps(r, r), p, r), _mm512_set1_ps(1.0f));
-    return _mm512_maskz_scalef_ps(above, p, n);
+    __mmask16 above = _mm512_cmp_ps_mask(x, _mm512_set1_ps(-87.33654f), _CMP_NLT_UQ); /* and NaN */
+    return _mm512_maskz_mov_ps(above, exp16_in_range(x));
 }
 
 ALWAYS_INLINE __m512 exp_of(__m512 x, __m512 max, __m512 scale)
 {
-    return exp16(_mm512_mul_ps(_mm512_sub_ps(x, max), scale));
+    return exp16_below(_mm512_mul_ps(_mm512_sub_ps(x, max), scale));
 }
 
 static float exp_sum_avx512(float *out, const float *x, size_t n, float max, float scale)

@@ -34,6 +34,15 @@ static inline struct q8_rows q8_rows_start(struct q8_block *out, size_t row_bloc
     return (struct q8_rows){out, row_blocks, row_blocks, stride - row_blocks};
 }
 
+#define Q8_PAIR (2 * Q8_VALUES) /* values of the blocks that are quantised together */
+
+/* head: {scale, sums} in its lower half; q: the block's bytes */
+ALWAYS_INLINE void put_block(struct q8_block *out, __m128i head, __m256i q)
+{
+    _mm_storel_epi64((__m128i *)out, head);
+    _mm256_storeu_si256((__m256i *)out->q, q);
+}
+
 /* n < 8 floats; the other lanes are zero. */
 ALWAYS_INLINE __m256 load_tail(const float *x, size_t n)
 {

@@ -23,16 +23,13 @@ ALWAYS_INLINE void store16(float *out, __m512 v, size_t n)
         _mm512_mask_storeu_ps(out, mask16(n), v);
 }
 
-/* exp(x) within 1 ulp; 0 below -104, infinity above 88.73, NaN for NaN. The same parts and
- * polynomial as exp8's; the power of two is applied by vscalefps, which rounds to subnormals and
- * overflows. */
-ALWAYS_INLINE __m512 exp16(__m512 x)
+/* exp(x) within 1 ulp for x in [-105, 90]; NaN for NaN. The same parts and polynomial as exp8's;
+ * the power of two is applied by vscalefps, which rounds to subnormals and overflows. */
+ALWAYS_INLINE __m512 exp16_in_range(__m512 x)
 {
-    __m512 c = _mm512_max_ps(_mm512_set1_ps(-105.0f), x); /* in this order NaN passes */
-    c = _mm512_min_ps(_mm512_set1_ps(90.0f), c);
-    __m512 n = _mm512_roundscale_ps(_mm512_mul_ps(c, _mm512_set1_ps(1.44269504f)),
+    __m512 n = _mm512_roundscale_ps(_mm512_mul_ps(x, _mm512_set1_ps(1.44269504f)),
                                     _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-    __m512 r = _mm512_fnmadd_ps(n, _mm512_set1_ps(0.693359375f), c);
+    __m512 r = _mm512_fnmadd_ps(n, _mm512_set1_ps(0.693359375f), x);
     r = _mm512_fnmadd_ps(n, _mm512_set1_ps(-2.12194440e-4f), r);
     __m512 p = _mm512_set1_ps(1.9875691500e-4f);
     p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1.3981999507e-3f));
@@ -42,6 +39,13 @@ ALWAYS_INLINE __m512 exp16(__m512 x)
     p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(5.0000001201e-1f));
     p = _mm512_add_ps(_mm512_fmadd_ps(_mm512_mul_ps(r, r), p, r), _mm512_set1_ps(1.0f));
     return _mm512_scalef_ps(p, n);
+}
+
+/* Of any x: 0 below -104, infinity above 88.73. */
+ALWAYS_INLINE __m512 exp16(__m512 x)
+{
+    __m512 c = _mm512_max_ps(_mm512_set1_ps(-105.0f), x); /* in this order NaN passes */
+    return exp16_in_range(_mm512_min_ps(_mm512_set1_ps(90.0f), c));
 }
 
 #endif

@@ -4,7 +4,6 @@
 #include "kernels/x86/vec_avx512.h"
 
 #include <math.h>
-#include <stdalign.h>
 #include <stdbool.h>
 
 /* --- int8 blocks, two at a time ------------------------------------------------------------- */
@@ -61,19 +60,12 @@ ALWAYS_INLINE __m128i sum_words(__m512i bytes)
     return _mm_blend_epi16(first, _mm_slli_epi32(total, 16), 0xaa);
 }
 
-#define PAIR  (2 * Q8_VALUES)
-#define CHUNK 512
-
-ALWAYS_INLINE void put_block(struct q8_block *out, __m128i head, __m256i q)
-{
-    _mm_storel_epi64((__m128i *)out, head);
-    _mm256_storeu_si256((__m256i *)out->q, q);
-}
+typedef __m512 pair[4]; /* two blocks */
 
 /* A pair of blocks from x on; the second is zero when n is one block. */
 ALWAYS_INLINE void load_pair(__m512 v[4], const float *x, size_t n)
 {
-    bool both = n >= PAIR;
+    bool both = n >= Q8_PAIR;
     v[0] = _mm512_loadu_ps(x);
     v[1] = _mm512_loadu_ps(x + 16);
     v[2] = both ? _mm512_loadu_ps(x + 32) : _mm512_setzero_ps();
@@ -94,28 +86,6 @@ ALWAYS_INLINE void quantize_pair(struct q8_rows *out, const __m512 x[4], const f
     if (both)
         put_block(q8_rows_next(out), _mm_unpackhi_epi64(heads, heads),
                   _mm512_extracti64x4_epi64(bytes, 1));
-}
-
-/* n <= CHUNK. All factors first: a block's is one long chain of dependent instructions. */
-ALWAYS_INLINE void quantize_chunk(struct q8_rows *out, const float *x, size_t n)
-{
-    float factors[CHUNK / PAIR][4];
-    __m512 v[4];
-    for (size_t i = 0; i < n; i += PAIR) {
-        load_pair(v, x + i, n - i);
-        _mm_storeu_ps(factors[i / PAIR], inverses_and_scales(max_magnitudes(v)));
-    }
-    for (size_t i = 0; i < n; i += PAIR) {
-        load_pair(v, x + i, n - i);
-        quantize_pair(out, v, factors[i / PAIR], n - i >= PAIR);
-    }
-}
-
-static void quantize_q8_avx512(struct q8_block *out, const float *x, size_t n)
-{
-    struct q8_rows row = q8_rows_start(out, n / Q8_VALUES, n / Q8_VALUES);
-    for (size_t i = 0; i < n; i += CHUNK)
-        quantize_chunk(&row, x + i, n - i < CHUNK ? n - i : CHUNK);
 }
 
 /* --- rmsnorm -------------------------------------------------------------------------------- */
@@ -152,37 +122,11 @@ ALWAYS_INLINE float sum_squares(float *x, const float *delta, size_t n)
     return sum8(_mm256_add_ps(_mm512_castps512_ps256(sum), _mm512_extractf32x8_ps(sum, 1)));
 }
 
-ALWAYS_INLINE __m512 norm16(const float *x, const float *weight, __m512 scale, size_t lanes)
-{
-    __m512 v = _mm512_mul_ps(_mm512_maskz_loadu_ps(lanes, x), scale);
-    return _mm512_mul_ps(v, _mm512_maskz_loadu_ps(lanes, weight));
-}
-
 ALWAYS_INLINE void norm_rows(float *out, const float *x, const float *weight, float scale, size_t n)
 {
     for (size_t i = 0; i < n; i += 16) {
         __m512 v = _mm512_mul_ps(load16(x + i, n - i), _mm512_set1_ps(scale));
         store16(out + i, _mm512_mul_ps(v, load16(weight + i, n - i)), n - i);
-    }
-}
-
-static void rmsnorm_avx512(float *out, const float *x, const float *weight, size_t n, float eps)
-{
-    float squares = sum_squares((float *)x, NULL, n); /* without a delta it writes nothing */
-    norm_rows(out, x, weight, 1.0f / sqrtf(squares / (float)n + eps), n);
-}
-
-static void add_rmsnorm_q8_avx512(struct q8_block *out, float *x, const float *delta,
-                                  const float *weight, size_t n, float eps)
-{
-    struct q8_rows row = q8_rows_start(out, n / Q8_VALUES, n / Q8_VALUES);
-    alignas(64) float normed[CHUNK];
-    float squares = delta ? sum_squares(x, delta, n) : sum_squares(x, NULL, n);
-    float scale = 1.0f / sqrtf(squares / (float)n + eps);
-    for (size_t i = 0; i < n; i += CHUNK) {
-        size_t part = n - i < CHUNK ? n - i : CHUNK;
-        norm_rows(normed, x + i, weight + i, scale, part);
-        quantize_chunk(&row, normed, part);
     }
 }
 
@@ -267,22 +211,36 @@ static void swiglu_avx512(float *out, const float *gate, const float *up, size_t
     }
 }
 
-static void swiglu_q8_avx512(const struct swiglu_q8_args *a)
-{
-    struct q8_rows rows = q8_rows_start(a->out, a->n / Q8_VALUES, a->out_stride);
-    alignas(64) float hidden[CHUNK];
-    size_t n = a->n_rows * a->n;
-    for (size_t i = 0; i < n; i += CHUNK) {
-        size_t part = n - i < CHUNK ? n - i : CHUNK;
-        swiglu_avx512(hidden, a->gate + i, a->up + i, part);
-        quantize_chunk(&rows, hidden, part);
-    }
-}
-
 static void add_avx512(float *out, const float *x, size_t n)
 {
     for (size_t i = 0; i < n; i += 16)
         residual16(out + i, x + i, n - i);
+}
+
+/* --- the entries ---------------------------------------------------------------------------- */
+
+#define VECTOR_OWN_STEPS
+#include "kernels/x86/vector_flow_avx2.h"
+
+static void quantize_q8_avx512(struct q8_block *out, const float *x, size_t n)
+{
+    quantize_flow(out, x, n);
+}
+
+static void rmsnorm_avx512(float *out, const float *x, const float *weight, size_t n, float eps)
+{
+    rmsnorm_flow(out, x, weight, n, eps);
+}
+
+static void add_rmsnorm_q8_avx512(struct q8_block *out, float *x, const float *delta,
+                                  const float *weight, size_t n, float eps)
+{
+    add_rmsnorm_q8_flow(out, x, delta, weight, n, eps);
+}
+
+static void swiglu_q8_avx512(const struct swiglu_q8_args *a)
+{
+    swiglu_q8_flow(a, swiglu_avx512);
 }
 
 void vector_avx512_fill(struct kernels *k)
