@@ -12,6 +12,7 @@ static void fill_x86(struct kernels *k, uint32_t levels)
     matmul_f32_avx2_fill(k);
     matmul_q8_avx2_fill(k);
     vector_avx2_fill(k);
+    activate_avx2_fill(k);
     attn_avx2_fill(k);
     sample_avx2_fill(k);
     kv_store_avx2_fill(k);
@@ -19,6 +20,7 @@ static void fill_x86(struct kernels *k, uint32_t levels)
         matmul_q8_avxvnni_fill(k);
     if (levels & CPU_AVX512) {
         vector_avx512_fill(k);
+        activate_avx512_fill(k);
         sample_avx512_fill(k);
         attn_avx512_fill(k);
     }

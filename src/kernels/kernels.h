@@ -148,12 +148,19 @@ struct rope_args {
     float scale;
 };
 
+/* What an MLP does to its hidden units:
+ *
+ *     SILU        x / (1 + exp(-x))
+ *     GELU_TANH   x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3)))
+ *     GELU_ERF    x / 2 * (1 + erf(x / sqrt(2)))   (Hendrycks & Gimpel, arXiv:1606.08415) */
+enum activation { ACTIVATION_SILU, ACTIVATION_GELU_TANH, ACTIVATION_GELU_ERF, ACTIVATIONS };
+
 /* n_rows rows of n values, n a multiple of 32. Many short rows pass as one long one. */
-struct swiglu_q8_args {
+struct activate_q8_args {
     struct q8_block *out;
     size_t out_stride; /* blocks from one row to the next */
     const float *gate; /* (n_rows, n) */
-    const float *up;   /* (n_rows, n) */
+    const float *up;   /* (n_rows, n), or NULL */
     size_t n_rows;
     size_t n;
 };
@@ -177,11 +184,18 @@ struct kernels {
      * add, rmsnorm and quantize_q8 one after the other. n a multiple of 32 */
     void (*add_rmsnorm_q8)(struct q8_block *out, float *x, const float *delta, const float *weight,
                            size_t n, float eps);
+    /* out[i] = (x[i] - mean) / sqrt(variance + eps) * weight[i] + bias[i], the variance that of all
+     * n (Ba, Kiros & Hinton, arXiv:1607.06450) */
+    void (*layernorm)(float *out, const float *x, const float *weight, const float *bias, size_t n,
+                      float eps);
+    /* As add_rmsnorm_q8 */
+    void (*add_layernorm_q8)(struct q8_block *out, float *x, const float *delta,
+                             const float *weight, const float *bias, size_t n, float eps);
     void (*rope)(const struct rope_args *r);
-    /* out[i] = silu(gate[i]) * up[i]; out may be gate */
-    void (*swiglu)(float *out, const float *gate, const float *up, size_t n);
-    /* The same into int8 blocks, in the bits of swiglu and quantize_q8 */
-    void (*swiglu_q8)(const struct swiglu_q8_args *a);
+    /* out[i] = f(gate[i]) * up[i], f(gate[i]) where up is NULL; out may be gate */
+    void (*activate[ACTIVATIONS])(float *out, const float *gate, const float *up, size_t n);
+    /* The same into int8 blocks, in the bits of activate and quantize_q8 */
+    void (*activate_q8[ACTIVATIONS])(const struct activate_q8_args *a);
     /* out[i] += x[i] */
     void (*add)(float *out, const float *x, size_t n);
     void (*kv_store[KV_TYPES])(const struct kv_store_args *a);

@@ -152,10 +152,34 @@ static void bench_rope(void *p)
     b->k->rope(&(struct rope_args){b->c, BENCH_N / 64, 64, b->b, 64, ROPE_NEIGHBOURS, 1.0f});
 }
 
-static void bench_swiglu(void *p)
+static void bench_layernorm(void *p)
 {
     struct bench_vector *b = p;
-    b->k->swiglu(b->c, b->a, b->b, BENCH_N);
+    b->k->layernorm(b->c, b->a, b->b, b->b, BENCH_N, 1e-5f);
+}
+
+static void bench_add_layernorm_q8(void *p)
+{
+    struct bench_vector *b = p;
+    b->k->add_layernorm_q8(b->q, b->c, b->a, b->b, b->b, BENCH_N, 1e-5f);
+}
+
+static void bench_silu(void *p)
+{
+    struct bench_vector *b = p;
+    b->k->activate[ACTIVATION_SILU](b->c, b->a, b->b, BENCH_N);
+}
+
+static void bench_gelu_tanh(void *p)
+{
+    struct bench_vector *b = p;
+    b->k->activate[ACTIVATION_GELU_TANH](b->c, b->a, b->b, BENCH_N);
+}
+
+static void bench_gelu_erf(void *p)
+{
+    struct bench_vector *b = p;
+    b->k->activate[ACTIVATION_GELU_ERF](b->c, b->a, b->b, BENCH_N);
 }
 
 static void bench_add_rmsnorm_q8(void *p)
@@ -164,10 +188,28 @@ static void bench_add_rmsnorm_q8(void *p)
     b->k->add_rmsnorm_q8(b->q, b->c, b->a, b->b, BENCH_N, 1e-5f);
 }
 
-static void bench_swiglu_q8(void *p)
+/* As the forward pass does: rows of 64. */
+static void bench_activate_q8(const struct bench_vector *b, enum activation f, const float *up)
+{
+    b->k->activate_q8[f](&(struct activate_q8_args){
+        .out = (struct q8_block *)b->q,
+        .out_stride = 2,
+        .gate = b->a,
+        .up = up,
+        .n_rows = BENCH_N / 64,
+        .n = 64,
+    });
+}
+
+static void bench_silu_q8(void *p)
 {
     struct bench_vector *b = p;
-    b->k->swiglu_q8(&(struct swiglu_q8_args){b->q, 2, b->a, b->b, BENCH_N / 64, 64});
+    bench_activate_q8(b, ACTIVATION_SILU, b->b);
+}
+
+static void bench_gelu_tanh_q8(void *p)
+{
+    bench_activate_q8(p, ACTIVATION_GELU_TANH, NULL);
 }
 
 static void bench_add(void *p)
@@ -204,8 +246,13 @@ static void bench_vectors(const struct check_level *level)
         {"rmsnorm", bench_rmsnorm},
         {"add_rmsnorm_q8", bench_add_rmsnorm_q8},
         {"rope", bench_rope},
-        {"swiglu", bench_swiglu},
-        {"swiglu_q8", bench_swiglu_q8},
+        {"layernorm", bench_layernorm},
+        {"add_layernorm_q8", bench_add_layernorm_q8},
+        {"silu", bench_silu},
+        {"gelu_tanh", bench_gelu_tanh},
+        {"gelu_erf", bench_gelu_erf},
+        {"silu_q8", bench_silu_q8},
+        {"gelu_tanh_q8", bench_gelu_tanh_q8},
         {"add", bench_add},
         {"group_max", bench_group_max},
         {"exp_sum", bench_exp_sum},

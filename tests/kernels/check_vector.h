@@ -162,6 +162,97 @@ static void test_add_rmsnorm_q8(void **state)
     }
 }
 
+/* The sums add in chains of n / 32 + 8. An error of the mean moves every value by `shift`, and the
+ * variance by its square. */
+static void check_layernorm(const struct kernels *k, size_t n, float scale, float offset,
+                            struct worst *worst)
+{
+    struct guarded x = floats_make(n, false), w = floats_make(n, false), b = floats_make(n, false);
+    struct guarded out = floats_make(n, true);
+    const float *xs = x.data, *ws = w.data, *bs = b.data;
+    double mean = 0.0, sizes = 0.0, variance = 0.0, chain = (double)n / 32.0 + 8.0;
+    random_floats(x.data, n, scale);
+    random_floats(w.data, n, 1.0f);
+    random_floats(b.data, n, 1.0f);
+    for (size_t i = 0; i < n; i++)
+        ((float *)x.data)[i] += offset * scale;
+    k->layernorm(out.data, xs, ws, bs, n, 1e-5f);
+    for (size_t i = 0; i < n; i++) {
+        mean += (double)xs[i] / (double)n;
+        sizes += fabs((double)xs[i]) / (double)n;
+    }
+    for (size_t i = 0; i < n; i++)
+        variance += ((double)xs[i] - mean) * ((double)xs[i] - mean) / (double)n;
+    variance += (double)1e-5f;
+    double shift = (chain + 2.0) * EPS * sizes, factor = 1.0 / sqrt(variance);
+    for (size_t i = 0; i < n; i++) {
+        double part = ((double)xs[i] - mean) * factor * (double)ws[i];
+        double relative = (chain / 2.0 + 8.0) * EPS + shift * shift / (2.0 * variance);
+        double bound = fabs((double)ws[i]) * factor * shift + fabs(part) * relative +
+                       2.0 * EPS * fabs((double)bs[i]) + 1e-44;
+        check_error(worst, (double)((float *)out.data)[i], part + (double)bs[i], bound);
+    }
+    struct guarded *all[] = {&x, &w, &b, &out};
+    for (size_t i = 0; i < COUNT(all); i++)
+        guarded_free(all[i]);
+}
+
+static void test_layernorm(void **state)
+{
+    static const float scales[] = {1.0f, 0.0f, 1e15f, 1e-15f}, offsets[] = {0.0f, 1.0f, -300.0f};
+    (void)state;
+    struct check_level level;
+    FOR_EACH_LEVEL(level)
+    {
+        struct worst worst = {0};
+        for (size_t c = 0; c < COUNT(scales) * COUNT(offsets) * COUNT(vector_sizes); c++)
+            check_layernorm(&level.k, vector_sizes[c / COUNT(scales) / COUNT(offsets)],
+                            scales[c % COUNT(scales)], offsets[c / COUNT(scales) % COUNT(offsets)],
+                            &worst);
+        check_report(level.name, "layernorm", "", worst);
+    }
+}
+
+/* The bits of the operations one after the other, at each level; x is what add leaves. */
+static void check_add_layernorm_q8(const struct kernels *k, size_t n, float scale, bool with_delta)
+{
+    size_t bytes = n / Q8_VALUES * sizeof(struct q8_block);
+    struct guarded x = floats_make(n, true), delta = floats_make(n, false);
+    struct guarded w = floats_make(n, false), b = floats_make(n, false);
+    struct guarded normed = floats_make(n, true), sum = floats_make(n, true);
+    struct guarded out = guarded_make(bytes, 4, true), want = guarded_make(bytes, 4, true);
+    random_floats(x.data, n, scale);
+    random_floats(delta.data, n, scale);
+    random_floats(w.data, n, 1.0f);
+    random_floats(b.data, n, 1.0f);
+    memcpy(sum.data, x.data, n * sizeof(float));
+    if (with_delta)
+        k->add(sum.data, delta.data, n);
+    k->layernorm(normed.data, sum.data, w.data, b.data, n, 1e-5f);
+    k->quantize_q8(want.data, normed.data, n);
+    k->add_layernorm_q8(out.data, x.data, with_delta ? delta.data : NULL, w.data, b.data, n, 1e-5f);
+    assert_memory_equal(x.data, sum.data, n * sizeof(float));
+    assert_memory_equal(out.data, want.data, bytes);
+    struct guarded *all[] = {&x, &delta, &w, &b, &normed, &sum, &out, &want};
+    for (size_t i = 0; i < COUNT(all); i++)
+        guarded_free(all[i]);
+}
+
+static void test_add_layernorm_q8(void **state)
+{
+    static const float scales[] = {1.0f, 0.0f, 1e15f, 1e-15f, INFINITY};
+    (void)state;
+    struct check_level level;
+    FOR_EACH_LEVEL(level)
+    {
+        for (size_t c = 0; c < COUNT(scales) * COUNT(block_sizes); c++) {
+            size_t n = block_sizes[c / COUNT(scales)];
+            check_add_layernorm_q8(&level.k, n, scales[c % COUNT(scales)], true);
+            check_add_layernorm_q8(&level.k, n, scales[c % COUNT(scales)], false);
+        }
+    }
+}
+
 /* One dim of a pair. Two products and a sum, then the scale: four roundings at most of each term.
  */
 static void check_turned(struct worst *worst, float got, double p, double q, float scale)
@@ -223,22 +314,43 @@ static void test_rope(void **state)
     }
 }
 
-/* exp within 2 ulp (4 EPS), then sum, quotient and product; below e^-87 gate / (1 + e^-gate) may be
- * anything under 1e-36. */
-static void check_swiglu(const struct kernels *k, size_t n, float scale, bool in_place,
-                         struct worst *worst)
+static const char *const activation_names[] = {"silu", "gelu_tanh", "gelu_erf"};
+
+/* The value, and how many EPS of it are allowed. exp is within 2 ulp (4 EPS), then a sum, a
+ * quotient and a product. What goes into exp has an error too: gelu_tanh's of five roundings, where
+ * exp is not small beside one; the tail of gelu_erf has a^2 / 2 there, and 12 roundings besides. */
+static double activation_value(enum activation f, double x, double *bound)
 {
+    double y = x * (1.5957691216057308 + 0.071354816272 * x * x), a = fabs(x);
+    *bound = 8.0;
+    switch (f) {
+    case ACTIVATION_SILU:
+        return x / (1.0 + exp(-x));
+    case ACTIVATION_GELU_TANH:
+        *bound += 5.0 * fabs(y) / (1.0 + exp(y));
+        return x / (1.0 + exp(-y));
+    default:
+        *bound += x < 0 ? 12.0 + 2.0 * a * a : (12.0 + 2.0 * a * a) * 0.5 * erfc(a * M_SQRT1_2);
+        return 0.5 * x * erfc(-x * M_SQRT1_2);
+    }
+}
+
+/* Below e^-87 what is left may be anything under 1e-36. */
+static void check_activate(const struct kernels *k, enum activation f, size_t n, float scale,
+                           unsigned form, struct worst *worst)
+{
+    bool in_place = form & 1, gated = form & 2;
     struct guarded gate = floats_make(n, true), up = floats_make(n, false);
     struct guarded out = floats_make(n, true), before = floats_make(n, true);
     random_floats(gate.data, n, scale);
     random_floats(up.data, n, 1.0f);
     memcpy(before.data, gate.data, n * sizeof(float));
     float *got = in_place ? gate.data : out.data;
-    k->swiglu(got, gate.data, up.data, n);
+    k->activate[f](got, gate.data, gated ? up.data : NULL, n);
     for (size_t i = 0; i < n; i++) {
-        double g = (double)((float *)before.data)[i], u = (double)((float *)up.data)[i];
-        double want = g / (1.0 + exp(-g)) * u;
-        check_error(worst, (double)got[i], want, 8 * EPS * fabs(want) + 1e-36);
+        double bound, want = activation_value(f, (double)((float *)before.data)[i], &bound);
+        want *= gated ? (double)((float *)up.data)[i] : 1.0;
+        check_error(worst, (double)got[i], want, bound * EPS * fabs(want) + 1e-36);
     }
     guarded_free(&gate);
     guarded_free(&up);
@@ -246,23 +358,27 @@ static void check_swiglu(const struct kernels *k, size_t n, float scale, bool in
     guarded_free(&before);
 }
 
-static void test_swiglu(void **state)
+static void test_activate(void **state)
 {
-    static const float scales[] = {1.0f, 20.0f, 100.0f, 1e10f, 1e-30f, 0.0f};
+    static const float scales[] = {1.0f, 4.0f, 20.0f, 100.0f, 1e10f, 1e25f, 1e-30f, 0.0f};
+    enum { FORMS = 4 };
     (void)state;
     struct check_level level;
     FOR_EACH_LEVEL(level)
     {
-        struct worst worst = {0};
-        for (size_t c = 0; c < COUNT(scales) * COUNT(vector_sizes); c++)
-            check_swiglu(&level.k, vector_sizes[c / COUNT(scales)], scales[c % COUNT(scales)],
-                         c % 2, &worst);
-        check_report(level.name, "swiglu", "", worst);
+        for (enum activation f = 0; f < ACTIVATIONS; f++) {
+            struct worst worst = {0};
+            for (size_t c = 0; c < COUNT(scales) * COUNT(vector_sizes) * FORMS; c++)
+                check_activate(&level.k, f, vector_sizes[c / COUNT(scales) / FORMS],
+                               scales[c % COUNT(scales)], c / COUNT(scales) % FORMS, &worst);
+            check_report(level.name, "activate", activation_names[f], worst);
+        }
     }
 }
 
 /* The bits of both operations one after the other, row by row; between rows nothing is written. */
-static void check_swiglu_q8(const struct kernels *k, size_t n_rows, size_t n, float scale)
+static void check_activate_q8(const struct kernels *k, enum activation f, size_t n_rows, size_t n,
+                              float scale, bool gated)
 {
     size_t blocks = n / Q8_VALUES, stride = blocks + 3;
     size_t bytes = ((n_rows - 1) * stride + blocks) * sizeof(struct q8_block);
@@ -271,18 +387,19 @@ static void check_swiglu_q8(const struct kernels *k, size_t n_rows, size_t n, fl
     struct guarded out = guarded_make(bytes, 4, true), want = guarded_make(bytes, 4, true);
     random_floats(gate.data, n_rows * n, scale);
     random_floats(up.data, n_rows * n, 1.0f);
+    const float *ups = gated ? up.data : NULL;
     for (size_t r = 0; r < n_rows; r++) {
-        k->swiglu(hidden.data, (float *)gate.data + r * n, (float *)up.data + r * n, n);
+        k->activate[f](hidden.data, (float *)gate.data + r * n, gated ? ups + r * n : NULL, n);
         k->quantize_q8((struct q8_block *)want.data + r * stride, hidden.data, n);
     }
-    k->swiglu_q8(&(struct swiglu_q8_args){out.data, stride, gate.data, up.data, n_rows, n});
+    k->activate_q8[f](&(struct activate_q8_args){out.data, stride, gate.data, ups, n_rows, n});
     assert_memory_equal(out.data, want.data, bytes);
     struct guarded *all[] = {&gate, &up, &hidden, &out, &want};
     for (size_t i = 0; i < COUNT(all); i++)
         guarded_free(all[i]);
 }
 
-static void test_swiglu_q8(void **state)
+static void test_activate_q8(void **state)
 {
     static const float scales[] = {1.0f, 20.0f, 100.0f, 1e10f, 1e-30f, 0.0f, INFINITY};
     static const size_t n_rows[] = {1, 2, 3, 9, 17};
@@ -291,9 +408,10 @@ static void test_swiglu_q8(void **state)
     FOR_EACH_LEVEL(level)
     {
         for (size_t c = 0; c < COUNT(scales) * COUNT(block_sizes) * COUNT(n_rows); c++)
-            check_swiglu_q8(&level.k, n_rows[c % COUNT(n_rows)],
-                            block_sizes[c / COUNT(n_rows) % COUNT(block_sizes)],
-                            scales[c / COUNT(n_rows) / COUNT(block_sizes)]);
+            for (enum activation f = 0; f < ACTIVATIONS; f++)
+                check_activate_q8(&level.k, f, n_rows[c % COUNT(n_rows)],
+                                  block_sizes[c / COUNT(n_rows) % COUNT(block_sizes)],
+                                  scales[c / COUNT(n_rows) / COUNT(block_sizes)], (c + f) % 2);
     }
 }
 

@@ -204,7 +204,7 @@ static void ffn_part(struct cpu *c, const struct cpu_layer *l, struct linear_par
     linear_run(&l->up, &c->rows.norm, part, s->up, part.n_rows, s->dequantized);
     size_t at = part.first * ff->width + part.row;
     if (l->down.q8)
-        c->k.swiglu_q8(&(struct swiglu_q8_args){
+        c->k.activate_q8[ACTIVATION_SILU](&(struct activate_q8_args){
             .out = ff->q8 + at / Q8_VALUES,
             .out_stride = ff->width / Q8_VALUES,
             .gate = s->gate,
@@ -213,8 +213,8 @@ static void ffn_part(struct cpu *c, const struct cpu_layer *l, struct linear_par
             .n = part.n_rows,
         });
     for (size_t t = 0; !l->down.q8 && t < part.n; t++)
-        c->k.swiglu(ff->f32 + at + t * ff->width, s->gate + t * part.n_rows,
-                    s->up + t * part.n_rows, part.n_rows);
+        c->k.activate[ACTIVATION_SILU](ff->f32 + at + t * ff->width, s->gate + t * part.n_rows,
+                                       s->up + t * part.n_rows, part.n_rows);
 }
 
 static void phase_ffn(struct cpu *c, uint32_t layer, int worker)

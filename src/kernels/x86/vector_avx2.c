@@ -87,25 +87,7 @@ static void rope_avx2(const struct rope_args *r)
             r->heads[h * r->head_dim + i] *= r->scale;
 }
 
-/* --- swiglu, add ---------------------------------------------------------------------------- */
-
-ALWAYS_INLINE __m256 swiglu8(__m256 gate, __m256 up)
-{
-    __m256 minus = _mm256_xor_ps(gate, _mm256_set1_ps(-0.0f)), infinity = _mm256_set1_ps(INFINITY);
-    __m256 beyond = _mm256_cmp_ps(minus, _mm256_set1_ps(88.37f), _CMP_GT_OQ);
-    __m256 e = _mm256_blendv_ps(exp8(minus), infinity, beyond);
-    __m256 below = _mm256_add_ps(_mm256_set1_ps(1.0f), e);
-    return _mm256_mul_ps(_mm256_div_ps(gate, below), up);
-}
-
-static void swiglu_avx2(float *out, const float *gate, const float *up, size_t n)
-{
-    size_t i = 0;
-    for (; i + 8 <= n; i += 8)
-        _mm256_storeu_ps(out + i, swiglu8(_mm256_loadu_ps(gate + i), _mm256_loadu_ps(up + i)));
-    if (i < n)
-        store_tail(out + i, swiglu8(load_tail(gate + i, n - i), load_tail(up + i, n - i)), n - i);
-}
+/* --- add ------------------------------------------------------------------------------------ */
 
 static void add_avx2(float *out, const float *x, size_t n)
 {
@@ -134,9 +116,16 @@ static void add_rmsnorm_q8_avx2(struct q8_block *out, float *x, const float *del
     add_rmsnorm_q8_flow(out, x, delta, weight, n, eps);
 }
 
-static void swiglu_q8_avx2(const struct swiglu_q8_args *a)
+static void layernorm_avx2(float *out, const float *x, const float *weight, const float *bias,
+                           size_t n, float eps)
 {
-    swiglu_q8_flow(a, swiglu_avx2);
+    layernorm_flow(out, x, weight, bias, n, eps);
+}
+
+static void add_layernorm_q8_avx2(struct q8_block *out, float *x, const float *delta,
+                                  const float *weight, const float *bias, size_t n, float eps)
+{
+    add_layernorm_q8_flow(out, x, delta, weight, bias, n, eps);
 }
 
 void vector_avx2_fill(struct kernels *k)
@@ -144,8 +133,8 @@ void vector_avx2_fill(struct kernels *k)
     k->quantize_q8 = quantize_q8_avx2;
     k->rmsnorm = rmsnorm_avx2;
     k->add_rmsnorm_q8 = add_rmsnorm_q8_avx2;
+    k->layernorm = layernorm_avx2;
+    k->add_layernorm_q8 = add_layernorm_q8_avx2;
     k->rope = rope_avx2;
-    k->swiglu = swiglu_avx2;
-    k->swiglu_q8 = swiglu_q8_avx2;
     k->add = add_avx2;
 }

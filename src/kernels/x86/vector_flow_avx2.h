@@ -1,19 +1,20 @@
-/* What norms and SwiGLU share whatever the width of a vector: rows go into int8 blocks through a
- * chunk that stays in L1, in steps which vector_steps_avx2.h has, and a file that defines
- * VECTOR_OWN_STEPS its own:
+/* What norms and activations share whatever the width of a vector: rows go into int8 blocks through
+ * a chunk that stays in L1, in steps which vector_steps_avx2.h has; a file that includes others
+ * (vector_steps_avx512.h) before this one takes those:
  *
  *     pair             vectors of two blocks
  *     load_pair        from x on, n values left; the second block is zero when n is one block
  *     max_magnitudes, inverses_and_scales, quantize_pair
  *     sum_squares      of x, which delta is added to before where there is one
  *     norm_rows        out = x * scale * weight
+ *     sum_values       of x, which delta is added to before where there is one
+ *     sum_deviations   of (x - mean)^2
+ *     layernorm_rows   out = (x - mean) * scale * weight + bias
  */
 #ifndef FIRSTLIGHT_KERNELS_X86_VECTOR_FLOW_AVX2_H
 #define FIRSTLIGHT_KERNELS_X86_VECTOR_FLOW_AVX2_H
 
-#ifdef VECTOR_OWN_STEPS
-#include "kernels/x86/vec_avx2.h"
-#else
+#ifndef FIRSTLIGHT_KERNELS_X86_VECTOR_STEPS_AVX512_H
 #include "kernels/x86/vector_steps_avx2.h"
 #endif
 
@@ -65,17 +66,45 @@ ALWAYS_INLINE void add_rmsnorm_q8_flow(struct q8_block *out, float *x, const flo
     }
 }
 
-/* swiglu: the same level's, on n values. */
-ALWAYS_INLINE void swiglu_q8_flow(const struct swiglu_q8_args *a,
-                                  void (*swiglu)(float *out, const float *gate, const float *up,
-                                                 size_t n))
+/* One over the standard deviation of x about its mean. */
+ALWAYS_INLINE float layernorm_scale(const float *x, float mean, size_t n, float eps)
+{
+    return 1.0f / sqrtf(sum_deviations(x, mean, n) / (float)n + eps);
+}
+
+ALWAYS_INLINE void layernorm_flow(float *out, const float *x, const float *weight,
+                                  const float *bias, size_t n, float eps)
+{
+    float mean = sum_values((float *)x, NULL, n) / (float)n; /* without a delta it writes nothing */
+    layernorm_rows(out, x, mean, layernorm_scale(x, mean, n, eps), weight, bias, n);
+}
+
+ALWAYS_INLINE void add_layernorm_q8_flow(struct q8_block *out, float *x, const float *delta,
+                                         const float *weight, const float *bias, size_t n,
+                                         float eps)
+{
+    struct q8_rows row = q8_rows_start(out, n / Q8_VALUES, n / Q8_VALUES);
+    alignas(64) float normed[CHUNK];
+    float mean = (delta ? sum_values(x, delta, n) : sum_values(x, NULL, n)) / (float)n;
+    float scale = layernorm_scale(x, mean, n, eps);
+    for (size_t i = 0; i < n; i += CHUNK) {
+        size_t part = n - i < CHUNK ? n - i : CHUNK;
+        layernorm_rows(normed, x + i, mean, scale, weight + i, bias + i, part);
+        quantize_chunk(&row, normed, part);
+    }
+}
+
+/* activate: the same level's, on n values. */
+ALWAYS_INLINE void activate_q8_flow(const struct activate_q8_args *a,
+                                    void (*activate)(float *out, const float *gate, const float *up,
+                                                     size_t n))
 {
     struct q8_rows rows = q8_rows_start(a->out, a->n / Q8_VALUES, a->out_stride);
     alignas(64) float hidden[CHUNK];
     size_t n = a->n_rows * a->n;
     for (size_t i = 0; i < n; i += CHUNK) {
         size_t part = n - i < CHUNK ? n - i : CHUNK;
-        swiglu(hidden, a->gate + i, a->up + i, part);
+        activate(hidden, a->gate + i, a->up ? a->up + i : NULL, part);
         quantize_chunk(&rows, hidden, part);
     }
 }

@@ -5,6 +5,9 @@
 #include "kernels/variants.h"
 #include "kernels/x86/vec_avx2.h"
 
+#include <math.h>
+#include <stdbool.h>
+
 /* --- int8 blocks, two at a time ------------------------------------------------------------- */
 
 /* Magnitudes are in the order of their bits, and NaN is above infinity: an integer maximum keeps
@@ -135,6 +138,65 @@ ALWAYS_INLINE void norm_rows(float *out, const float *x, const float *weight, fl
     }
     for (; i < n; i++)
         out[i] = x[i] * scale * weight[i];
+}
+
+/* --- layernorm ------------------------------------------------------------------------------ */
+
+/* In the order of sum_squares. */
+ALWAYS_INLINE float sum_values(float *x, const float *delta, size_t n)
+{
+    __m256 acc[4] = {_mm256_setzero_ps(), _mm256_setzero_ps(), _mm256_setzero_ps(),
+                     _mm256_setzero_ps()};
+    size_t i = 0;
+    for (; i + 32 <= n; i += 32) {
+#pragma GCC unroll 4
+        for (size_t j = 0; j < 4; j++)
+            acc[j] =
+                _mm256_add_ps(acc[j], residual8(x + i + 8 * j, delta ? delta + i + 8 * j : NULL));
+    }
+    for (; i < n; i += 8) {
+        bool whole = n - i >= 8;
+        __m256 v = whole ? residual8(x + i, delta ? delta + i : NULL) : load_tail(x + i, n - i);
+        acc[0] = _mm256_add_ps(acc[0], v);
+    }
+    return sum8(_mm256_add_ps(_mm256_add_ps(acc[0], acc[1]), _mm256_add_ps(acc[2], acc[3])));
+}
+
+ALWAYS_INLINE float sum_deviations(const float *x, float mean, size_t n)
+{
+    __m256 m = _mm256_set1_ps(mean);
+    __m256 acc[4] = {_mm256_setzero_ps(), _mm256_setzero_ps(), _mm256_setzero_ps(),
+                     _mm256_setzero_ps()};
+    size_t i = 0;
+    for (; i + 32 <= n; i += 32) {
+#pragma GCC unroll 4
+        for (size_t j = 0; j < 4; j++) {
+            __m256 v = _mm256_sub_ps(_mm256_loadu_ps(x + i + 8 * j), m);
+            acc[j] = _mm256_fmadd_ps(v, v, acc[j]);
+        }
+    }
+    for (; i + 8 <= n; i += 8) {
+        __m256 v = _mm256_sub_ps(_mm256_loadu_ps(x + i), m);
+        acc[0] = _mm256_fmadd_ps(v, v, acc[0]);
+    }
+    float rest = 0.0f;
+    for (; i < n; i++)
+        rest = fmaf(x[i] - mean, x[i] - mean, rest);
+    return rest + sum8(_mm256_add_ps(_mm256_add_ps(acc[0], acc[1]), _mm256_add_ps(acc[2], acc[3])));
+}
+
+ALWAYS_INLINE void layernorm_rows(float *out, const float *x, float mean, float scale,
+                                  const float *weight, const float *bias, size_t n)
+{
+    __m256 m = _mm256_set1_ps(mean), s = _mm256_set1_ps(scale);
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        __m256 v = _mm256_mul_ps(_mm256_sub_ps(_mm256_loadu_ps(x + i), m), s);
+        _mm256_storeu_ps(
+            out + i, _mm256_fmadd_ps(v, _mm256_loadu_ps(weight + i), _mm256_loadu_ps(bias + i)));
+    }
+    for (; i < n; i++)
+        out[i] = fmaf((x[i] - mean) * scale, weight[i], bias[i]);
 }
 
 #endif
