@@ -27,7 +27,8 @@ static void count(struct roofline_model *m, const struct model *model,
             count_product(m, products[p], b->activations);
     }
     m->weight_bytes += model->output->size;
-    m->weight_bytes += tensor_row_bytes(model->token_embd->type, model->config.d_model);
+    m->embd_bytes = tensor_row_bytes(model->token_embd->type, model->config.d_model);
+    m->weight_bytes += m->embd_bytes;
     m->kv_bytes = model_kv_block_bytes(&model->config, b->kv_type) / KV_BLOCK;
 }
 
@@ -78,18 +79,19 @@ double roofline_model_peak_percent(const struct roofline_model *m, double tokens
     return 100 * tokens_per_s * 1e-9 * ns;
 }
 
-/* Of the mean token of n. */
-static double decode_bytes(const struct roofline_model *m, uint32_t depth, uint32_t n)
+/* Of the mean step. */
+static double decode_bytes(const struct roofline_model *m, const struct model_speed_options *o)
 {
-    double positions = depth + (n + 1) / 2.0;
-    return (double)m->weight_bytes + positions * (double)m->kv_bytes;
+    double positions = o->depth + (o->n_generate + 1) / 2.0;
+    return (double)m->weight_bytes + (o->batch - 1.0) * (double)m->embd_bytes +
+           o->batch * positions * (double)m->kv_bytes;
 }
 
 double roofline_model_read_percent(const struct roofline_model *m, double tokens_per_s,
-                                   uint32_t depth, uint32_t n)
+                                   const struct model_speed_options *o)
 {
-    double ns = decode_bytes(m, depth, n) / series_median(&m->read.rates);
-    return 100 * tokens_per_s * 1e-9 * ns;
+    double ns = decode_bytes(m, o) / series_median(&m->read.rates);
+    return 100 * tokens_per_s / o->batch * 1e-9 * ns;
 }
 
 /* --- what is shown -------------------------------------------------------------------------- */
@@ -113,8 +115,8 @@ void roofline_model_table(struct buf *out, const struct roofline_model *m,
                           const struct model_speed_options *o, const struct model_speed *speed)
 {
     double prefill = roofline_model_peak_percent(m, series_median(&speed->prefill));
-    double decode =
-        roofline_model_read_percent(m, series_median(&speed->decode), o->depth, o->n_generate);
+    double prompts = roofline_model_peak_percent(m, series_median(&speed->prompts));
+    double decode = roofline_model_read_percent(m, series_median(&speed->decode), o);
     const char *peak = !m->macs_f32    ? "the int8 peak"
                        : !m->macs_int8 ? "the f32 peak"
                                        : "the int8 and f32 peaks";
@@ -126,9 +128,16 @@ void roofline_model_table(struct buf *out, const struct roofline_model *m,
     put_percent(out, "prefill", prefill, peak);
     buf_printf(out, "%s M multiply-adds a token\n",
                table_cell((double)(m->macs_int8 + m->macs_f32) * 1e-6).text);
+    if (o->n_prompts > 1) {
+        put_percent(out, "prompts", prompts, peak);
+        buf_printf(out, "%.1f %% of the rate of one\n", series_median(&speed->prompts_percent));
+    }
     put_percent(out, "decode", decode, "the bandwidth");
-    buf_printf(out, "%s MB a token\n",
-               table_cell(decode_bytes(m, o->depth, o->n_generate) * 1e-6).text);
+    buf_printf(out, "%s MB a ", table_cell(decode_bytes(m, o) * 1e-6).text);
+    if (o->batch > 1)
+        buf_printf(out, "step of %u tokens\n", o->batch);
+    else
+        buf_printf(out, "token\n");
 }
 
 static void add(const struct roofline_point *p, const char *name, const char *unit,
@@ -147,7 +156,10 @@ void roofline_model_result(const struct roofline_model *m, const struct model_sp
     for (size_t i = 0; i < speed->prefill.n; i++)
         result_metric(out, "prefill_of_peak", "%", RESULT_HIGHER,
                       roofline_model_peak_percent(m, speed->prefill.v[i]));
+    for (size_t i = 0; i < speed->prompts.n; i++)
+        result_metric(out, "prompts_of_peak", "%", RESULT_HIGHER,
+                      roofline_model_peak_percent(m, speed->prompts.v[i]));
     for (size_t i = 0; i < speed->decode.n; i++)
         result_metric(out, "decode_of_bandwidth", "%", RESULT_HIGHER,
-                      roofline_model_read_percent(m, speed->decode.v[i], o->depth, o->n_generate));
+                      roofline_model_read_percent(m, speed->decode.v[i], o));
 }

@@ -12,6 +12,7 @@ struct roofline_model {
     uint64_t macs_int8;
     uint64_t macs_f32;
     size_t weight_bytes; /* that a decoded token needs: layers, head, its row of embeddings */
+    size_t embd_bytes;   /* of which the row is */
     size_t kv_bytes;     /* of one position in the cache */
 
     uint32_t cpu_levels;
@@ -30,13 +31,14 @@ void roofline_model_fini(struct roofline_model *m);
 /* Of the peak, at so many tokens/s: the time of macs_int8 and macs_f32 at their peaks. NAN: there
  * is no such peak. */
 double roofline_model_peak_percent(const struct roofline_model *m, double tokens_per_s);
-/* Of the bandwidth, of decoding n tokens one by one after `depth`: the weights, and the keys and
- * values of all positions so far, once a token. */
+/* Of the bandwidth, of decoding o->n_generate tokens one by one after o->depth in o->batch
+ * sequences: the weights once a step, and the keys and values of all positions so far, and a row of
+ * embeddings, once a token. */
 double roofline_model_read_percent(const struct roofline_model *m, double tokens_per_s,
-                                   uint32_t depth, uint32_t n);
+                                   const struct model_speed_options *o);
 
 /* Lines behind the table of bench model; metrics int8_peak, f32_peak, read_bandwidth,
- * prefill_of_peak, decode_of_bandwidth. */
+ * prefill_of_peak, prompts_of_peak where there are several, decode_of_bandwidth. */
 void roofline_model_table(struct buf *out, const struct roofline_model *m,
                           const struct model_speed_options *o, const struct model_speed *speed);
 void roofline_model_result(const struct roofline_model *m, const struct model_speed_options *o,

@@ -31,9 +31,13 @@ struct figures {
 static const struct flag own_flags[] = {
     {"-p", "N", "tokens of the prompt (default 512)",
      FLAG_U32, FLAG_FIELD(args, speed.n_prompt), .min = 1, .max = LIMIT_CONTEXT},
+    {"--prompts", "N", "so many prompts in one step, beside one as long as all of them",
+     FLAG_U32, FLAG_FIELD(args, speed.n_prompts), .min = 1, .max = LIMIT_BATCH_SEQS},
     {"-n", "N", "tokens to decode, one at a time (default 64)",
      FLAG_U32, FLAG_FIELD(args, speed.n_generate), .min = 1, .max = LIMIT_CONTEXT},
-    {"--depth", "N", "tokens in the cache before either starts (default 0)",
+    {"--batch", "N", "sequences that decode together, -n tokens each (default 1)",
+     FLAG_U32, FLAG_FIELD(args, speed.batch), .min = 1, .max = LIMIT_BATCH_SEQS},
+    {"--depth", "N", "tokens in the cache before any of it starts (default 0)",
      FLAG_U32, FLAG_FIELD(args, speed.depth), .min = 0, .max = LIMIT_CONTEXT},
     {"--no-roofline", NULL, "do not measure what the machine can do at most (half a second)",
      FLAG_BOOL, FLAG_FIELD(args, no_roofline)},
@@ -47,11 +51,12 @@ static void show_progress(uint32_t run, uint32_t n_runs)
 }
 
 /* Percentiles sort, and the result keeps the repeats in order: a copy is sorted. */
-static void put_series(struct buf *out, const char *name, uint32_t n_tokens, const struct series *s)
+static void put_series(struct buf *out, const char *name, uint32_t n_seqs, uint32_t n_tokens,
+                       const struct series *s)
 {
     struct series sorted = {0};
     series_add_all(&sorted, s);
-    buf_printf(out, "%-8s %6u", name, n_tokens);
+    buf_printf(out, "%-8s %4u %8u", name, n_seqs, n_tokens);
     table_number(out, 12, 1, series_percentile(&sorted, 50));
     table_number(out, 12, 1, series_percentile(&sorted, 0));
     table_number(out, 12, 1, series_percentile(&sorted, 100));
@@ -62,15 +67,19 @@ static void put_series(struct buf *out, const char *name, uint32_t n_tokens, con
 
 static enum status print_table(const struct args *a, const struct figures *f, struct err *err)
 {
+    const struct model_speed_options *s = &a->speed;
     struct buf table = {0};
     buf_printf(&table, "%s, %u threads, depth %u, ", cpu_model_name(), a->options.n_threads,
-               a->speed.depth);
+               s->depth);
     table_count(&table, a->common.repeat_runs, "run");
-    buf_printf(&table, "\n%-8s %6s %12s %12s %12s\n", "", "tokens", "tokens/s", "min", "max");
-    put_series(&table, "prefill", a->speed.n_prompt, &f->speed.prefill);
-    put_series(&table, "decode", a->speed.n_generate, &f->speed.decode);
+    buf_printf(&table, "\n%-8s %4s %8s %12s %12s %12s\n", "", "seqs", "tokens", "tokens/s", "min",
+               "max");
+    put_series(&table, "prefill", 1, s->n_prompts * s->n_prompt, &f->speed.prefill);
+    if (s->n_prompts > 1)
+        put_series(&table, "prompts", s->n_prompts, s->n_prompt, &f->speed.prompts);
+    put_series(&table, "decode", s->batch, s->n_generate, &f->speed.decode);
     if (!a->no_roofline)
-        roofline_model_table(&table, &f->roofline, &a->speed, &f->speed);
+        roofline_model_table(&table, &f->roofline, s, &f->speed);
     enum status st = bench_common_print(&a->common, &table, err);
     buf_fini(&table);
     return st;
@@ -150,15 +159,17 @@ int bench_model_main(int argc, char **argv)
     struct args args = {
         .options = options_default,
         .common = bench_common_default,
-        .speed = {.n_prompt = 512, .n_generate = 64},
+        .speed = {.n_prompt = 512, .n_prompts = 1, .n_generate = 64, .batch = 1},
     };
     struct flag_set set = {
         .command = COMMAND,
         .usage = "[flags]",
         .about =
-            "Measures tokens per second of the model alone: a prompt fed at once, and tokens\n"
-            "decoded one at a time; and what that is in percent of the machine's peaks, measured\n"
-            "in the same run. The default model is " OPTIONS_DEFAULT_MODEL ".",
+            "Measures tokens per second of the model alone: a prompt fed at once, several prompts\n"
+            "in one step, tokens decoded one at a time, of one sequence or several together; and\n"
+            "what that is in percent of the machine's peaks, measured in the same run. The "
+            "default\n"
+            "model is " OPTIONS_DEFAULT_MODEL ".",
         .groups = {FLAG_GROUP(own_flags, &args), bench_common_flags(&args.common),
                    options_model_flags(&args.options)},
     };

@@ -83,6 +83,37 @@ def test_model_beside_the_roofline(run, tiny, tmp_path):
     assert f"{metrics['decode_of_bandwidth']['median']:.1f} % of the bandwidth" in done.stdout
 
 
+def test_several_prompts_and_sequences(run, tiny, tmp_path):
+    path = tmp_path / "a.json"
+    done = run("bench", "model", "--model", tiny, "-p", 4, "--prompts", 16, "-n", 2, "--batch", 8,
+               "--repeat-runs", 3, "--output", path)
+    assert done.returncode == 0, done.stderr
+    result = json.loads(path.read_text())
+    workload, metrics = result["workload"], result["metrics"]
+    assert (workload["prompts"], workload["prompt_tokens"]) == (16, 4)
+    assert (workload["batch"], workload["decode_tokens"]) == (8, 2)
+    rows = {line.split()[0]: line.split()[1:3] for line in done.stdout.splitlines()[2:5]}
+    assert rows == {"prefill": ["1", "64"], "prompts": ["16", "4"], "decode": ["8", "2"]}
+    speeds = (metrics[f"{name}_tokens_per_s"]["repeats"] for name in ("prompts", "prefill"))
+    ratios = [100 * a / b for a, b in zip(*speeds)]
+    assert metrics["prompts_of_prefill"]["repeats"] == pytest.approx(ratios)
+    assert f"{metrics['prompts_of_prefill']['median']:.1f} % of the rate of one" in done.stdout
+    assert f"{metrics['prompts_of_peak']['median']:.1f} % of" in done.stdout
+    assert re.search(r"of the bandwidth: [\d.]+ MB a step of 8 tokens", done.stdout)
+
+
+@pytest.mark.parametrize("flags, expected", [
+    (("-p", 9, "--prompts", 64), "--prompts 64 of -p 9 tokens"),
+    (("--prompts", 65), "--prompts"),
+    (("--batch", 0), "--batch"),
+    (("--batch", 65), "--batch"),
+])
+def test_too_many_are_refused(run, tiny, flags, expected):
+    done = run("bench", "model", "--model", tiny, *flags)
+    assert done.returncode in (1, 2) and done.stdout == ""
+    assert expected in done.stderr
+
+
 def test_model_without_the_roofline(run, tiny, tmp_path):
     path = tmp_path / "a.json"
     done = run("bench", "model", "--model", tiny, "-p", 8, "-n", 2, "--no-roofline", "--output",

@@ -16,7 +16,7 @@ FIVE = ["mean", "p50", "p90", "p95", "p99"]
 
 # One or more commands a kind, which together write each of its fields. Nothing here is about speed.
 COMMANDS = {
-    "model": [["model", "-p", 8, "-n", 2, "--repeat-runs", 2]],
+    "model": [["model", "-p", 8, "--prompts", 2, "-n", 2, "--batch", 2, "--repeat-runs", 2]],
     "roofline": [["roofline", "--run-ms", 1, "--repeat-runs", 2, "--footprint", "1M"]],
     "streaming": [["streaming", "--num-requests", 4, "--max-new-tokens", 40, "--background", 1,
                    "--no-stop-on-eos", "--goodput", "ttft:10000,tpot:10000"],

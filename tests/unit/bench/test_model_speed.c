@@ -21,7 +21,9 @@ static struct model_speed_options options(void)
 {
     return (struct model_speed_options){
         .n_prompt = 40,
+        .n_prompts = 1,
         .n_generate = 3,
+        .batch = 1,
         .depth = 5,
         .warmup_runs = 2,
         .repeat_runs = 3,
@@ -60,13 +62,47 @@ static void test_repeats_count_and_warm_ups_do_not(void **state)
     model_speed_fini(&m);
 }
 
+/* The cache holds the longer of both, of as many sequences as the larger of both: the backend
+ * aborts on a step that is too long for it. */
+static void test_several_prompts_and_sequences(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t n_prompt, n_prompts, n_generate, batch;
+    } cases[] = {{8, 64, 3, 2}, {7, 3, 80, 64}, {1, 2, 1, 1}};
+    for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
+        struct model_speed_options o = options();
+        struct model_speed m;
+        struct err err = {0};
+        struct result r;
+        n_calls = 0;
+        o.n_prompt = cases[c].n_prompt;
+        o.n_prompts = cases[c].n_prompts;
+        o.n_generate = cases[c].n_generate;
+        o.batch = cases[c].batch;
+        assert_int_equal(model_speed_run(&m, tiny.model, &o, &err), STATUS_OK);
+        assert_int_equal(m.prefill.n, 3);
+        assert_int_equal(m.prompts.n, 3);
+        assert_int_equal(m.decode.n, 3);
+        for (int i = 0; i < 3; i++)
+            assert_true(m.prompts_percent.v[i] == 100 * m.prompts.v[i] / m.prefill.v[i]);
+        result_init(&r, "model", NULL, model_speed_workload(&o), json_object());
+        model_speed_result(&m, &r);
+        const json_t *metrics = json_object_get(r.root, "metrics");
+        assert_int_equal(json_object_size(metrics), 4);
+        assert_non_null(json_object_get(metrics, "prompts_of_prefill"));
+        result_fini(&r);
+        model_speed_fini(&m);
+    }
+}
+
 static void test_workload_is_what_was_asked(void **state)
 {
     (void)state;
     struct model_speed_options o = options();
     json_t *got = model_speed_workload(&o);
-    json_t *expected = json_pack("{s:i, s:i, s:i, s:i}", "prompt_tokens", 40, "decode_tokens", 3,
-                                 "depth", 5, "seed", 7);
+    json_t *expected = json_pack("{s:i, s:i, s:i, s:i, s:i, s:i}", "prompt_tokens", 40, "prompts",
+                                 1, "decode_tokens", 3, "batch", 1, "depth", 5, "seed", 7);
     assert_true(json_equal(got, expected));
     json_decref(got);
     json_decref(expected);
@@ -87,6 +123,10 @@ static void test_too_long(void **state)
     o.depth = 0;
     o.n_generate = LIMIT_CONTEXT + 1;
     assert_int_equal(model_speed_run(&m, tiny.model, &o, &err), STATUS_INVALID);
+    o = options();
+    o.n_prompts = LIMIT_BATCH_TOKENS / o.n_prompt + 1; /* not one step */
+    assert_int_equal(model_speed_run(&m, tiny.model, &o, &err), STATUS_INVALID);
+    assert_string_equal(err.param, "--prompts");
     model_speed_fini(&m);
 }
 
@@ -109,6 +149,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_repeats_count_and_warm_ups_do_not),
+        cmocka_unit_test(test_several_prompts_and_sequences),
         cmocka_unit_test(test_workload_is_what_was_asked),
         cmocka_unit_test(test_too_long),
     };

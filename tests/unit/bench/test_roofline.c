@@ -263,8 +263,14 @@ static void test_percentages(void **state)
     close_to(roofline_model_peak_percent(&m, 5000), 10.0);
     series_fini(&m.f32.rates);
     assert_true(isnan(roofline_model_peak_percent(&m, 5000)));
-    close_to(roofline_model_read_percent(&m, 1000, 0, 1), 10.01);
-    close_to(roofline_model_read_percent(&m, 1000, 98, 3), 11.0); /* of 99, 100, 101 positions */
+    struct model_speed_options o = {.n_generate = 1, .batch = 1};
+    close_to(roofline_model_read_percent(&m, 1000, &o), 10.01);
+    o.depth = 98;
+    o.n_generate = 3; /* of 99, 100, 101 positions */
+    close_to(roofline_model_read_percent(&m, 1000, &o), 11.0);
+    o.batch = 5; /* 1.504 MB in a step of 5 tokens, of 200 steps/s */
+    m.embd_bytes = 1000;
+    close_to(roofline_model_read_percent(&m, 1000, &o), 3.008);
     roofline_model_fini(&m);
 }
 
@@ -272,7 +278,8 @@ static void test_lines_and_metrics(void **state)
 {
     (void)state;
     struct roofline_model m = example();
-    struct model_speed_options o = {.n_prompt = 512, .n_generate = 1, .depth = 0};
+    struct model_speed_options o = {
+        .n_prompt = 512, .n_prompts = 1, .n_generate = 1, .batch = 1, .depth = 0};
     struct model_speed speed = {0};
     struct result r;
     struct buf out = {0};
@@ -300,13 +307,42 @@ static void test_lines_and_metrics(void **state)
     roofline_model_fini(&m);
 }
 
+static void test_lines_of_several(void **state)
+{
+    (void)state;
+    struct roofline_model m = example();
+    struct model_speed_options o = {
+        .n_prompt = 32, .n_prompts = 16, .n_generate = 1, .batch = 2, .depth = 99};
+    struct model_speed speed = {0};
+    struct result r;
+    struct buf out = {0};
+    series_add(&speed.prefill, 5000);
+    series_add(&speed.prompts, 4000);
+    series_add(&speed.prompts_percent, 80);
+    series_add(&speed.decode, 1000);
+    roofline_model_table(&out, &m, &o, &speed);
+    assert_non_null(strstr(buf_str(&out),
+                           "prompts     8.0 % of the int8 peak: 80.0 % of the rate of one\n"
+                           "decode      6.0 % of the bandwidth: 1.20 MB a step of 2 tokens\n"));
+    result_init(&r, "model", NULL, json_object(), json_object());
+    roofline_model_result(&m, &o, &speed, &r);
+    const json_t *metrics = json_object_get(r.root, "metrics");
+    assert_int_equal(json_object_size(metrics), 6);
+    close_to(json_real_value(json_object_get(json_object_get(metrics, "prompts_of_peak"), "max")),
+             8.0);
+    result_fini(&r);
+    buf_fini(&out);
+    model_speed_fini(&speed);
+    roofline_model_fini(&m);
+}
+
 /* Plain C has no peak of arithmetic: nothing is made up for it. */
 static void test_without_levels(void **state)
 {
     (void)state;
     struct tiny_model tiny = tiny_model_default;
     struct roofline_model m;
-    struct model_speed_options o = {.n_prompt = 1, .n_generate = 1};
+    struct model_speed_options o = {.n_prompt = 1, .n_prompts = 1, .n_generate = 1, .batch = 1};
     struct model_speed speed = {0};
     struct err err = {0};
     struct buf out = {0};
@@ -340,6 +376,7 @@ int main(void)
         cmocka_unit_test(test_what_a_token_needs),
         cmocka_unit_test(test_percentages),
         cmocka_unit_test(test_lines_and_metrics),
+        cmocka_unit_test(test_lines_of_several),
         cmocka_unit_test(test_without_levels),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
