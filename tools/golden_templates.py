@@ -84,6 +84,8 @@ def contexts():
             yield dict(context, tools=TOOLS)
         if i % 5 == 2:
             yield dict(context, enable_thinking=False, tools=None, documents=None)
+        if i % 6 == 4:  # what firefunction's asks for
+            yield dict(context, functions=json.dumps(TOOLS, ensure_ascii=False), datetime="2026-11-21 12:00:00 GMT")
 
 
 # The language, feature by feature; each is rendered with SMALL.
@@ -127,6 +129,7 @@ FEATURES = r"""
 {{ 'a\nb\n\nc' | indent }}{{ 'a\nb' | indent(2, true) }}{{ range(3) | list }}{{ range(5, 1, -2) | list }}{{ dict(a=1, b=2) }}{{ {'a': 1, 2: 'b'} }}
 z{% if n == 7 %}A{% elif n == 8 %}B{% else %}C{% endif %}{% if n == 9 %}A{% elif n == 7 %}B{% else %}C{% endif %}{% if no %}A{% else %}C{% endif %}
 {{ 'tab\tnl\\n \x41 \u00e9 \101 \q' }}{{ "a'b" }}{{ 'a"b' }}{{ {'a': {'b': 1}}['a']['b'] }}{{ {'x': '}}'}.x }}{{ '%}' }}
+{{ '<b>' | safe + '<' }} {{ '<' + '&' | safe }} {{ ('<' | safe) ~ '<' + '"' }} {{ ('<' | safe).strip() + "'" }} {{ '<a&"' | e }} {{ '<' | escape | escape }} {{ ('<>' | e)[0:4] + '>' }} {{ ('ab' | safe).upper() + '<' }} {{ ('<' | safe) * 2 + '>' }} {{ ('<' | safe) == '<' }} {{ ('<,b' | safe).split(',')[0] + '<' }} {{ '<' | safe | upper + '<' }} {{ '' | safe + '<' }} {{ n | safe + '<' }} {{ ('<' | safe ~ '') + '<' }} {{ ['<' | safe, '<'] | join('>') + '<' }} {{ '<' | safe | trim + '<' }} {{ '<' | safe | replace('<', '>') + '<' }} {{ '<' | safe | title + '<' }} {{ '<' | safe | string + '<' }} {{ d | e }}
 {{ loop is defined }}{% for x in [1] %}{% for y in [1, 2] %}{{ loop.index }}{% endfor %}{{ loop.index }}{{ loop.cycle('a', 'b') }}{% endfor %}
 {% set n = n + 1 %}{{ n }}{{ true }}{{ True }}{{ None }}{{ 1, 2 }}{{ 'ß' | upper }}{{ nested[0][1] }}{{ nested.0.1 }}{{ (1, 2)[0] }}{{ 'ok' if missing is undefined else missing[1:] }}
 """

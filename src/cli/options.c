@@ -23,6 +23,9 @@ const struct options options_default = {
 static const char *const activation_names[] = {
     [ACTIVATIONS_INT8] = "int8", [ACTIVATIONS_F32] = "f32", NULL};
 
+static const char *const sampling_sources[] = {
+    [SAMPLING_OF_MODEL] = "model", [SAMPLING_OF_NOBODY] = "none", NULL};
+
 static enum status parse_cpu_mask(void *field, const char *text, struct err *err)
 {
     return cpu_parse_mask(text, field, err);
@@ -90,6 +93,16 @@ static const struct flag model_flags[] = {
      .excludes = NOT_OF_A_SERVER},
 };
 
+static const struct flag text_flags[] = {
+    {"--chat-template", "FILE", "Jinja template for chats (default: the model's own)",
+     FLAG_TEXT, FIELD(chat_template)},
+    {"--sampling-defaults", "model|none", "where temperature, top_k, top_p, min_p and\n"
+                                          "repetition_penalty come from when nothing is said:\n"
+                                          "model: generation_config.json, or the GGUF file's\n"
+                                          "metadata (default); none: this program's own",
+     FLAG_CHOICE, FIELD(sampling_defaults), .choices = sampling_sources},
+};
+
 static const struct flag engine_flags[] = {
     {"--engine", "NAME", "engine, see firstlight engines (default auto)",
      FLAG_TEXT, FIELD(engine), .excludes = NOT_OF_A_SERVER},
@@ -146,6 +159,11 @@ static const struct flag engine_flags[] = {
 struct flag_group options_model_flags(struct options *o)
 {
     return (struct flag_group)FLAG_GROUP(model_flags, o);
+}
+
+struct flag_group options_text_flags(struct options *o)
+{
+    return (struct flag_group)FLAG_GROUP(text_flags, o);
 }
 
 struct flag_group options_engine_flags(struct options *o)
@@ -232,6 +250,8 @@ static enum status load(const struct options *o, bool model_only, struct loader 
     const struct loader_options loader = {
         .path = o->dummy ? o->dummy : o->model,
         .model_only = model_only,
+        .chat_template = o->chat_template,
+        .ignore_generation = o->sampling_defaults == SAMPLING_OF_NOBODY,
         .dummy = o->dummy != NULL,
         .recast = o->dtype >= 0,
         .dtype = o->dtype >= 0 ? (enum tensor_type)o->dtype : TENSOR_Q4_0,
@@ -254,4 +274,13 @@ enum status options_load(const struct options *o, struct loader *out, struct err
 enum status options_load_model(const struct options *o, struct loader *out, struct err *err)
 {
     return load(o, true, out, err);
+}
+
+void options_tell_sampling(const struct loader *l)
+{
+    struct buf line = {0};
+    generation_describe(&l->generation, l->gguf, &line);
+    if (line.len > 0 && !line.failed)
+        fprintf(stderr, "%s\n", buf_str(&line));
+    buf_fini(&line);
 }

@@ -15,11 +15,15 @@
 
 #define OPTIONS_OF_PROFILE UINT32_MAX
 
+enum sampling_source { SAMPLING_OF_MODEL, SAMPLING_OF_NOBODY };
+
 /* Starts as options_default; the flags write into it; options_check completes it. */
 struct options {
-    const char *model; /* required by options_check */
-    const char *dummy; /* a config.json instead of the model; NULL: none */
-    int dtype;         /* enum tensor_type that the weights are quantised to; -1: as they are */
+    const char *model;         /* required by options_check */
+    const char *chat_template; /* a file; NULL: the model's own */
+    int sampling_defaults;     /* enum sampling_source */
+    const char *dummy;         /* a config.json instead of the model; NULL: none */
+    int dtype; /* enum tensor_type that the weights are quantised to; -1: as they are */
     const char *engine;
     uint32_t n_threads;      /* 0 until options_check: all usable processors */
     uint32_t n_ctx;          /* 0: the model's, bounded by memory */
@@ -41,9 +45,11 @@ struct options {
 };
 extern const struct options options_default;
 
-/* For a flag_set: what every forward pass needs, and what an engine needs besides. */
+/* For a flag_set: what every forward pass needs, what an engine needs besides, and what whoever
+ * answers a person does. */
 struct flag_group options_model_flags(struct options *o);
 struct flag_group options_engine_flags(struct options *o);
+struct flag_group options_text_flags(struct options *o); /* chat template, sampling */
 
 /* Fills in what was left to the program. Refuses a processor without AVX2 unless the mask asks for
  * plain C. */
@@ -59,6 +65,9 @@ enum status options_engine(const struct options *o, struct engine_options *out, 
 
 /* loader_open with progress on stderr when that is a terminal. */
 enum status options_load(const struct options *o, struct loader *out, struct err *err);
+
+/* One line about what the model recommends for sampling, to stderr; none where it is silent. */
+void options_tell_sampling(const struct loader *l);
 
 /* The same without tokenizer and chat template. */
 enum status options_load_model(const struct options *o, struct loader *out, struct err *err);

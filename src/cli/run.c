@@ -10,6 +10,7 @@
 #include "text/chat.h"
 
 #include <errno.h>
+#include <math.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -98,15 +99,18 @@ static const struct flag own_flags[] = {
 
 static const struct flag sampling_flags[] = {
     {"--temperature", "T", "0: always the likeliest token, so that a run can be repeated\n"
-                           "(default 0; the server's default is 1)",
+                           "(default: the model's, else 0; the server's last resort is 1)",
      FLAG_F32, FLAG_FIELD(args, sampling.temperature), .min = 0, .max = 2},
-    {"--top-k", "K", "only the K likeliest tokens; 0: off (default)",
+    {"--top-k", "K", "only the K likeliest tokens; 0: off (default: the model's, else 0)",
      FLAG_U32, FLAG_FIELD(args, sampling.top_k), .max = LIMIT_TOP_K},
-    {"--top-p", "P", "only the likeliest tokens that together reach P (default 1: off)",
+    {"--top-p", "P", "only the likeliest tokens that together reach P\n"
+                     "(default: the model's, else 1: off)",
      FLAG_F32, FLAG_FIELD(args, sampling.top_p), .min = 0, .max = 1},
-    {"--min-p", "P", "only tokens P times as likely as the likeliest (default 0: off)",
+    {"--min-p", "P", "only tokens P times as likely as the likeliest\n"
+                     "(default: the model's, else 0: off)",
      FLAG_F32, FLAG_FIELD(args, sampling.min_p), .min = 0, .max = 1},
-    {"--repetition-penalty", "F", "above 1: rarer what was seen (default 1: off)",
+    {"--repetition-penalty", "F", "above 1: rarer what was seen\n"
+                                  "(default: the model's, else 1: off)",
      FLAG_F32, FLAG_FIELD(args, sampling.repetition_penalty), .min = 0, .max = 2},
     {"--presence-penalty", "X", "above 0: rarer what was generated (default 0: off)",
      FLAG_F32, FLAG_FIELD(args, sampling.presence_penalty), .min = -2, .max = 2},
@@ -193,6 +197,31 @@ static enum status copy_stop(const struct args *args, struct request_params *p, 
     return STATUS_OK;
 }
 
+/* Flags that are not given. */
+#define UNSAID       NAN
+#define UNSAID_TOP_K UINT32_MAX
+
+/* What the flags say, else what the model recommends, else a greedy run, which can be repeated. */
+static struct sampling choose_sampling(const struct job *job)
+{
+    const struct sampling *said = &job->args->sampling;
+    struct sampling s = sampling_default;
+    s.temperature = 0;
+    for (int f = 0; f < GENERATION_FIELDS; f++)
+        sampling_recommend(&s, &job->loader.generation, f);
+    s.temperature = isnan(said->temperature) ? s.temperature : said->temperature;
+    s.top_k = said->top_k == UNSAID_TOP_K ? s.top_k : said->top_k;
+    s.top_p = isnan(said->top_p) ? s.top_p : said->top_p;
+    s.min_p = isnan(said->min_p) ? s.min_p : said->min_p;
+    s.repetition_penalty =
+        isnan(said->repetition_penalty) ? s.repetition_penalty : said->repetition_penalty;
+    s.presence_penalty = said->presence_penalty;
+    s.frequency_penalty = said->frequency_penalty;
+    s.has_seed = job->args->seed.given;
+    s.seed = job->args->seed.value;
+    return s;
+}
+
 /* The request as the engine takes it; *p is to be freed by the caller either way. */
 static enum status make_params(const struct job *job, struct request_params *p, struct err *err)
 {
@@ -203,9 +232,7 @@ static enum status make_params(const struct job *job, struct request_params *p, 
     p->prompt = tokens.ids; /* ours to give away: tokens_fini is not called */
     p->n_prompt = (uint32_t)tokens.count;
     p->max_tokens = args->max_tokens;
-    p->sampling = args->sampling;
-    p->sampling.has_seed = args->seed.given;
-    p->sampling.seed = args->seed.value;
+    p->sampling = choose_sampling(job);
     p->ignore_eos = args->ignore_eos;
     timeline_stamp(&p->timeline, TIMELINE_TOKENIZED);
     return status ? status : copy_stop(args, p, err);
@@ -300,6 +327,8 @@ static enum status run(struct job *job, struct err *err)
     if (status == STATUS_OK)
         status = options_load(&job->args->options, &job->loader, err);
     if (status == STATUS_OK)
+        options_tell_sampling(&job->loader);
+    if (status == STATUS_OK)
         status = catch_interrupt(job, err);
     if (status == STATUS_OK)
         status = open_engine(job, err);
@@ -327,7 +356,11 @@ int run_main(int argc, char **argv)
 {
     struct args args = {
         .options = options_default,
-        .sampling = sampling_default,
+        .sampling = {.temperature = UNSAID,
+                     .top_k = UNSAID_TOP_K,
+                     .top_p = UNSAID,
+                     .min_p = UNSAID,
+                     .repetition_penalty = UNSAID},
         .max_tokens = LIMIT_DEFAULT_MAX_TOKENS,
     };
     struct flag_set set = {
@@ -335,16 +368,16 @@ int run_main(int argc, char **argv)
         .usage = "--model PATH \"PROMPT\" [flags]",
         .about = "Answers one prompt on the terminal and ends with a line of times on standard "
                  "error.\nWithout --raw the prompt is a user's message in the model's chat "
-                 "template.\nSampling is greedy unless --temperature says otherwise.",
+                 "template.\nSampling is greedy unless --temperature or the model says otherwise.",
         .groups = {FLAG_GROUP(own_flags, &args), FLAG_GROUP(sampling_flags, &args),
-                   options_engine_flags(&args.options), options_model_flags(&args.options)},
+                   options_text_flags(&args.options), options_engine_flags(&args.options),
+                   options_model_flags(&args.options)},
         .positional = &args.prompt,
         .max_positional = 1,
     };
     struct err err = {0};
     struct job job = {.args = &args, .signal_fd = -1};
     int exit_code;
-    args.sampling.temperature = 0;
     if (!flags_read(&set, argc, argv, &exit_code))
         return exit_code;
     enum status status = options_check(&args.options, &err);

@@ -70,7 +70,10 @@ static const struct flag own_flags[] = {
 static enum status load(void *arg, struct loader *out, struct err *err)
 {
     const struct args *args = arg;
-    return options_load(&args->options, out, err);
+    enum status st = options_load(&args->options, out, err);
+    if (!st)
+        options_tell_sampling(out);
+    return st;
 }
 
 static void ready(void *arg, const struct server_ready *r)
@@ -134,8 +137,8 @@ int serve_main(int argc, char **argv)
         .about = "Serves a model over HTTP with the OpenAI API: /v1/chat/completions, "
                  "/v1/completions,\n/v1/models, and /health and /ready. SIGTERM lets running "
                  "requests finish.",
-        .groups = {FLAG_GROUP(own_flags, &args), options_engine_flags(&args.options),
-                   options_model_flags(&args.options)},
+        .groups = {FLAG_GROUP(own_flags, &args), options_text_flags(&args.options),
+                   options_engine_flags(&args.options), options_model_flags(&args.options)},
     };
     struct err err;
     int exit_code;

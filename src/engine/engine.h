@@ -125,6 +125,8 @@ struct sampling {
     uint32_t n_bias;
 };
 extern const struct sampling sampling_default; /* temperature 1, everything else off */
+/* Takes over one parameter from what the model's publisher recommends, if it says anything. */
+void sampling_recommend(struct sampling *s, const struct generation *g, enum generation_field f);
 
 /* Whose prompts may share cached prefixes: those of one salt. All zero: everybody's. */
 struct prefix_salt {

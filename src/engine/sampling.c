@@ -9,6 +9,32 @@ const struct sampling sampling_default = {
     .repetition_penalty = 1,
 };
 
+void sampling_recommend(struct sampling *s, const struct generation *g, enum generation_field f)
+{
+    double x = g->value[f];
+    if (!g->said[f])
+        return;
+    switch (f) {
+    case GENERATION_TEMPERATURE:
+        s->temperature = (float)x;
+        break;
+    case GENERATION_TOP_K:
+        s->top_k = (uint32_t)x;
+        break;
+    case GENERATION_TOP_P:
+        s->top_p = (float)x;
+        break;
+    case GENERATION_MIN_P:
+        s->min_p = (float)x;
+        break;
+    case GENERATION_REPETITION_PENALTY:
+        s->repetition_penalty = (float)x;
+        break;
+    case GENERATION_FIELDS:
+        break;
+    }
+}
+
 static enum status check_range(const char *name, float value, float low, float high,
                                bool low_excluded, struct err *err)
 {

@@ -1,10 +1,13 @@
 #include "model/hf_text.h"
 
 #include "base/limits.h"
+#include "model/generation.h"
 #include "model/hf_config.h"
 #include "weights/file_map.h"
 #include "weights/json_file.h"
 
+#include <float.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -89,41 +92,36 @@ enum status hf_text_template(const char *folder, struct gguf_build *b, struct er
 
 /* --- generation ----------------------------------------------------------------------------- */
 
-/* Sampling defaults, GGUF's key, and the values that make sense. */
-static const struct sampling_key {
-    const char *name;
-    const char *gguf;
-    double max;
-    bool whole;
-} sampling_keys[] = {
-    {"temperature", "general.sampling.temp", 2, false},
-    {"top_k", "general.sampling.top_k", LIMIT_TOP_K, true},
-    {"top_p", "general.sampling.top_p", 1, false},
-    {"min_p", "general.sampling.min_p", 1, false},
-    {"repetition_penalty", "general.sampling.penalty_repeat", 2, false},
-};
-
-static enum status write_sampling(const json_t *json, struct gguf_build *b, struct err *err)
+static enum status write_value(const json_t *value, enum generation_field f, struct gguf_build *b,
+                               struct err *err)
 {
     char text[HF_VALUE_TEXT];
-    if (!json_is_true(json_object_get(json, "do_sample")))
-        return STATUS_OK; /* greedy: the rest is left over from somewhere */
-    for (size_t i = 0; i < sizeof sampling_keys / sizeof sampling_keys[0]; i++) {
-        const struct sampling_key *key = &sampling_keys[i];
-        const json_t *value = json_object_get(json, key->name);
-        double x = json_number_value(value);
-        if (!value || json_is_null(value))
-            continue;
-        if (!(key->whole ? json_is_integer(value) : json_is_number(value)) || x < 0 || x > key->max)
-            return err_param(err, STATUS_INVALID, key->name,
-                             "%s: expected a %snumber from 0 to %g, found %s", key->name,
-                             key->whole ? "whole " : "", key->max, hf_config_text(value, text));
-        if (key->whole)
-            gguf_build_u32(b, key->gguf, (uint32_t)x);
-        else
-            gguf_build_f32(b, key->gguf, (float)x);
-    }
+    bool whole = generation_is_whole(f);
+    double x = json_number_value(value);
+    if (!value || json_is_null(value))
+        return STATUS_OK;
+    if (!(whole ? json_is_integer(value) : json_is_number(value)))
+        return err_param(err, STATUS_INVALID, generation_name(f),
+                         "%s: expected a %snumber, found %s", generation_name(f),
+                         whole ? "whole " : "", hf_config_text(value, text));
+    if (whole && x >= -1 && x <= UINT32_MAX)
+        gguf_build_u32(b, generation_key(f), x < 0 ? 0 : (uint32_t)x); /* -1: off */
+    else
+        gguf_build_f32(b, generation_key(f), (float)fmax(fmin(x, FLT_MAX), -FLT_MAX));
     return STATUS_OK;
+}
+
+/* do_sample false is greedy, whatever else was left behind. Where it is absent what is said counts,
+ * as in vLLM; transformers would be greedy. */
+static enum status write_sampling(const json_t *json, struct gguf_build *b, struct err *err)
+{
+    enum status st = STATUS_OK;
+    if (json_is_false(json_object_get(json, "do_sample")))
+        gguf_build_f32(b, generation_key(GENERATION_TEMPERATURE), 0);
+    else
+        for (int f = 0; f < GENERATION_FIELDS && !st; f++)
+            st = write_value(json_object_get(json, generation_name(f)), f, b, err);
+    return st;
 }
 
 struct end_ids {

@@ -5,6 +5,7 @@
 #include "model/recast.h"
 #include "model/source.h"
 #include "text/utf8.h"
+#include "weights/file_map.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -110,6 +111,17 @@ static void load_template(struct loader *l)
         err_context(&l->template_err, "tokenizer.chat_template");
 }
 
+/* One that the user names must be good. */
+static enum status load_template_file(struct loader *l, const char *path, struct err *err)
+{
+    struct file_map map;
+    enum status st = file_map_open(&map, path, err);
+    if (!st)
+        st = template_compile(&l->chat_template, (const char *)map.bytes, map.len, err);
+    file_map_close(&map);
+    return st ? err_context(err, "%s", path) : STATUS_OK;
+}
+
 /* A GGUF file has an entry for every row of the embedding; folders leave out rows that only fill a
  * matrix up. */
 static enum status check_vocab(const struct loader *l, struct err *err)
@@ -131,8 +143,12 @@ static enum status load_text(struct loader *l, const struct loader_options *o, s
     enum status st = source_tokenizer(&l->tokenizer, l->gguf, err);
     if (!st)
         st = check_vocab(l, err);
-    if (!st)
+    if (!st && o->chat_template)
+        st = load_template_file(l, o->chat_template, err);
+    else if (!st)
         load_template(l);
+    if (!st && !o->ignore_generation)
+        st = generation_read(&l->generation, l->gguf, err);
     return st;
 }
 

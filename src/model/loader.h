@@ -4,6 +4,7 @@
 #define FIRSTLIGHT_MODEL_LOADER_H
 
 #include "base/err.h"
+#include "model/generation.h"
 #include "model/model.h"
 #include "text/template.h"
 #include "text/tokenizer.h"
@@ -16,6 +17,7 @@ struct loader {
     struct tokenizer *tokenizer;
     struct template *chat_template; /* NULL when the file has none, or one we cannot compile */
     struct err template_err;        /* why not, in the latter case; else all zero */
+    struct generation generation;   /* what is recommended for sampling */
     char name[128];                 /* the file's name without ".gguf", or the folder's */
 };
 
@@ -24,12 +26,14 @@ typedef void loader_progress(void *arg, const char *what, double fraction);
 
 struct loader_options {
     const char *path;
-    bool model_only; /* no tokenizer, no chat template: NULL both */
+    bool model_only; /* no tokenizer, no chat template, nothing recommended: NULL both */
     bool lazy;       /* the weights' pages are left on the disk until they are used */
     bool dummy;      /* path is a config.json: random weights of that shape, of type dtype */
     bool recast;     /* quantise the weights to dtype, on n_threads threads */
     enum tensor_type dtype;
     int n_threads;
+    const char *chat_template; /* a file instead of the model's own; NULL: none */
+    bool ignore_generation;    /* nothing is recommended */
     loader_progress *progress;
     void *arg;
 };

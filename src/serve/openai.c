@@ -449,9 +449,19 @@ enum status openai_parse(struct openai_request *out, enum openai_kind kind, cons
     return st ? st : openai_read(out, kind, json, err);
 }
 
+void openai_recommend(struct openai_request *q, const struct generation *g)
+{
+    for (int f = 0; f < GENERATION_FIELDS; f++) {
+        const json_t *given = json_object_get(q->json, generation_name(f));
+        if (!given || json_is_null(given))
+            sampling_recommend(&q->params.sampling, g, f);
+    }
+}
+
 enum status openai_tokenize(struct openai_request *q, const struct loader *loader, struct err *err)
 {
     const struct tokenizer *t = loader->tokenizer;
+    openai_recommend(q, &loader->generation);
     if (q->kind == OPENAI_COMPLETION)
         return asked_tokenize(&q->prompts, t, q->echo, err);
     struct tokens *ids = &q->prompts.all[0].ids;

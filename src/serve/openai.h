@@ -39,8 +39,11 @@ enum status openai_parse(struct openai_request *out, enum openai_kind kind, cons
 enum status openai_read(struct openai_request *out, enum openai_kind kind, json_t *take,
                         struct err *err);
 
-/* Fills the ids of all prompts, from messages, texts or ids, which must be below the vocabulary's
- * size. */
+/* What the request leaves open becomes what the model recommends. */
+void openai_recommend(struct openai_request *q, const struct generation *g);
+
+/* Does that, and fills the ids of all prompts, from messages, texts or ids, which must be below the
+ * vocabulary's size. */
 enum status openai_tokenize(struct openai_request *q, const struct loader *loader, struct err *err);
 
 void openai_request_fini(struct openai_request *q);

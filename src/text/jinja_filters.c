@@ -1,6 +1,7 @@
 /* Filters of single values: strings, numbers, JSON. Those of lists are in jinja_filters_list.c. */
 #include "text/jinja_builtin.h"
 
+#include "text/jinja_markup.h"
 #include "text/jinja_ops.h"
 #include "text/jinja_strings.h"
 #include "text/jinja_text.h"
@@ -69,12 +70,16 @@ static bool filter_string(PARAMS)
     return jinja_text_str(r, self, out);
 }
 
-static bool filter_same(PARAMS)
+static bool filter_safe(PARAMS)
 {
-    (void)r;
     (void)a;
-    *out = self;
-    return true;
+    return jinja_text_str(r, self, &self) && jinja_markup_set(r, self.s, true, out);
+}
+
+static bool filter_escape(PARAMS)
+{
+    (void)a;
+    return jinja_markup_escape(r, self, out);
 }
 
 static bool filter_length(PARAMS)
@@ -269,7 +274,9 @@ const struct jinja_builtin jinja_filters_table[] = {
     {.name = "default", .call = filter_default, .params = {"default_value", "boolean"}},
     {.name = "d", .call = filter_default, .params = {"default_value", "boolean"}},
     {.name = "string", .call = filter_string},
-    {.name = "safe", .call = filter_same},
+    {.name = "safe", .call = filter_safe},
+    {.name = "escape", .call = filter_escape},
+    {.name = "e", .call = filter_escape},
     {.name = "upper", .call = filter_upper},
     {.name = "lower", .call = filter_lower},
     {.name = "capitalize", .call = filter_capitalize},

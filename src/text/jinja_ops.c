@@ -1,5 +1,6 @@
 #include "text/jinja_ops.h"
 
+#include "text/jinja_markup.h"
 #include "text/jinja_text.h"
 #include "text/jinja_utf8.h"
 
@@ -315,14 +316,24 @@ static bool concat_any(struct jinja_run *r, struct jinja_value a, struct jinja_v
                        struct jinja_value *out)
 {
     return jinja_text_str(r, a, &a) && jinja_text_str(r, b, &b) &&
-           jinja_text_concat(r, a.s, b.s, out);
+           jinja_text_concat(r, a.s, b.s, out) &&
+           (!out->s->markup || jinja_markup_set(r, out->s, false, out));
+}
+
+static bool add_strings(struct jinja_run *r, struct jinja_value a, struct jinja_value b,
+                        struct jinja_value *out)
+{
+    return a.s->markup || b.s->markup ? jinja_markup_add(r, a, b, out)
+                                      : jinja_text_concat(r, a.s, b.s, out);
 }
 
 static bool repeat(struct jinja_run *r, struct jinja_value v, int64_t times,
                    struct jinja_value *out)
 {
-    return v.type == JINJA_STRING ? repeat_string(r, v.s, times, out)
-                                  : repeat_list(r, v, times, out);
+    if (v.type != JINJA_STRING)
+        return repeat_list(r, v, times, out);
+    return repeat_string(r, v.s, times, out) &&
+           (!v.s->markup || jinja_markup_set(r, out->s, true, out));
 }
 
 bool jinja_ops_binary(struct jinja_run *r, int op, struct jinja_value a, struct jinja_value b,
@@ -334,7 +345,7 @@ bool jinja_ops_binary(struct jinja_run *r, int op, struct jinja_value a, struct 
     if (op == '~')
         return concat_any(r, a, b, out);
     if (op == '+' && a.type == JINJA_STRING && b.type == JINJA_STRING)
-        return jinja_text_concat(r, a.s, b.s, out);
+        return add_strings(r, a, b, out);
     if (op == '+' && jinja_is_list(a) && a.type == b.type)
         return join_lists(r, a, b, out);
     if (jinja_integer(a, &x) && jinja_integer(b, &y) && op != '/')

@@ -1,5 +1,6 @@
 #include "text/jinja_strings.h"
 
+#include "text/jinja_markup.h"
 #include "text/jinja_text.h"
 #include "text/jinja_utf8.h"
 
@@ -67,7 +68,8 @@ bool jinja_strings_case(struct jinja_run *r, const struct jinja_string *s,
 
     jinja_capture_begin(&c);
     if (jinja_work(r, s->len * 8) && write_cased(r, &c.out, s, how))
-        return jinja_capture_end(r, &c, out);
+        return jinja_capture_end(r, &c, out) &&
+               (!s->markup || how == CASE_TITLE_FILTER || jinja_markup_set(r, out->s, true, out));
     jinja_capture_drop(&c);
     return false;
 }

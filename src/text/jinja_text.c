@@ -41,6 +41,7 @@ bool jinja_text_slice(struct jinja_run *r, const struct jinja_string *s, size_t 
         return false;
     part->origin = s->origin != NULL ? s->origin + start : NULL;
     part->trusted = s->trusted;
+    part->markup = s->markup;
     return true;
 }
 

@@ -41,6 +41,7 @@ struct jinja_string {
     const uint8_t *origin; // (len) or NULL
     size_t len;
     bool trusted; /* the origin of every byte when `origin` is NULL */
+    bool markup;  /* see jinja_markup.h */
 };
 
 struct jinja_value {

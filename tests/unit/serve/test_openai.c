@@ -43,6 +43,29 @@ static void refused(enum openai_kind kind, const char *members, const char *para
     openai_request_fini(&q);
 }
 
+/* The model's word counts where the request says nothing, or null. */
+static void test_recommended(void **state)
+{
+    (void)state;
+    struct generation g = {0};
+    struct openai_request q;
+    struct err e;
+    const struct sampling *s = &q.params.sampling;
+    for (int f = 0; f < GENERATION_FIELDS; f++) {
+        g.said[f] = f != GENERATION_MIN_P;
+        g.value[f] = f == GENERATION_TOP_K ? 40 : 0.5;
+    }
+    assert_int_equal(parse(&q, OPENAI_CHAT, "\"top_p\": 1, \"temperature\": null", &e), STATUS_OK);
+    openai_recommend(&q, &g);
+    assert_true(s->temperature == 0.5f && s->top_k == 40 && s->repetition_penalty == 0.5f);
+    assert_true(s->top_p == 1 && s->min_p == 0);
+    openai_request_fini(&q);
+    assert_int_equal(parse(&q, OPENAI_CHAT, "\"top_k\": -1, \"temperature\": 0", &e), STATUS_OK);
+    openai_recommend(&q, &g);
+    assert_true(s->temperature == 0 && s->top_k == 0 && s->top_p == 0.5f);
+    openai_request_fini(&q);
+}
+
 static void test_defaults(void **state)
 {
     (void)state;
@@ -392,11 +415,12 @@ static void test_choices(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_defaults),      cmocka_unit_test(test_values),
-        cmocka_unit_test(test_ranges),        cmocka_unit_test(test_unsupported),
-        cmocka_unit_test(test_messages),      cmocka_unit_test(test_bad_messages),
-        cmocka_unit_test(test_many_messages), cmocka_unit_test(test_large_fields),
-        cmocka_unit_test(test_choices),       cmocka_unit_test(test_prompts),
+        cmocka_unit_test(test_defaults),     cmocka_unit_test(test_recommended),
+        cmocka_unit_test(test_values),       cmocka_unit_test(test_ranges),
+        cmocka_unit_test(test_unsupported),  cmocka_unit_test(test_messages),
+        cmocka_unit_test(test_bad_messages), cmocka_unit_test(test_many_messages),
+        cmocka_unit_test(test_large_fields), cmocka_unit_test(test_choices),
+        cmocka_unit_test(test_prompts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -71,6 +71,8 @@ static void test_output(void **state)
          "{\"v\": 0}", "0210"},
         {"{% if x is unknown %}{% elif 1 %}ok{% endif %}", "{}", NULL},
         {"{% if false %}{{ x | unknown }}{% endif %}ok", "{}", "ok"},
+        /* jinja2 has no JSON of a generator; templates written for llama.cpp count on it */
+        {"{{ x | map(attribute='f') | tojson }}", "{\"x\": [{\"f\": 1}]}", "[1]"},
         {"{% generation %}g{% endgeneration %}", "{}", "g"},
     };
 
@@ -287,6 +289,7 @@ static void test_trusted(void **state)
         {"{{ 'a' if x else 'b' }}{{ x or 'b' }}", "aXX", "100"},
         {"{{ d.k }}{{ d | items | first | first }}", "YYYk", "0000"},
         {"{{ 'é' ~ x }}", "éXX", "1100"},
+        {"{{ ('<' + ('a' | safe)) ~ ((x ~ '<') | e) }}", "&lt;aXX&lt;", "11111001111"},
         {"{% filter upper %}a{{ x }}{% endfilter %}", "AXX", "100"},
         {"{{ x * 2 }}{{ 'a' * 2 }}", "XXXXaa", "000011"},
         {"{{ 5 }}{{ true }}", "5True", "00000"},
@@ -343,11 +346,11 @@ static bool golden_case(json_t *templates, json_t *contexts, json_t *row)
                           memcmp(json_string_value(expected), buf_str(&text), text.len) == 0;
 
     if (!same)
-        print_error("%s:\n%s\nexpected %s\nfound    %s%s\n",
-                    json_string_value(json_object_get(t, "name")), json_string_value(source),
-                    expected != NULL ? json_string_value(expected)
-                                     : json_string_value(json_object_get(row, "fails")),
-                    err.text, buf_str(&text));
+        fprintf(stderr, "%s:\nexpected %s\nfound    %s%s\n",
+                json_string_value(json_object_get(t, "name")),
+                expected != NULL ? json_string_value(expected)
+                                 : json_string_value(json_object_get(row, "fails")),
+                err.text, buf_str(&text));
     buf_fini(&text);
     buf_fini(&trusted);
     return same;
