@@ -10,6 +10,8 @@ static const struct roofline_options brief = {.warmup_runs = 1, .repeat_runs = 3
 
 static void count_product(struct roofline_model *m, const struct tensor *w, enum activations a)
 {
+    if (!w)
+        return; /* a feed-forward part without a gate */
     bool floats = a == ACTIVATIONS_F32 || tensor_type_block_values(w->type) == 1;
     uint64_t *macs = floats ? &m->macs_f32 : &m->macs_int8;
     *macs += w->dims[0] * w->dims[1];

@@ -1,13 +1,12 @@
 /* The configuration of a model from "<architecture>.<key>" metadata. */
 #include "base/limits.h"
 #include "model/arch.h"
+#include "model/config.h"
 #include "model/hf_folder.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-#define KEY_MAX 96
 
 /* A key that every architecture spells alike, the field it fills and the values that make sense.
  * One that is absent leaves the field as it is. */
@@ -28,19 +27,24 @@ static const struct config_key keys[] = {
     {"attention.head_count", FIELD(n_heads), LIMIT_MODEL_HEADS, true},
     {"attention.head_count_kv", FIELD(n_kv_heads), LIMIT_MODEL_HEADS, false},
     {"attention.key_length", FIELD(head_dim), LIMIT_MODEL_HEAD_DIM, false},
-    {"attention.layer_norm_rms_epsilon", FIELD(norm_eps), 0, true},
+    {"attention.scale", FIELD(attention_scale), 0, false},
     {"rope.dimension_count", FIELD(n_rot), LIMIT_MODEL_HEAD_DIM, false},
-    {"rope.freq_base", FIELD(rope_base), 0, false},
 };
 
-static const char *full_key(char out[static KEY_MAX], const struct arch *arch, const char *name)
+/* The one of these that the architecture's kind of norm has. */
+static const struct config_key norm_keys[] = {
+    [NORM_RMS] = {"attention.layer_norm_rms_epsilon", FIELD(norm_eps), 0, true},
+    [NORM_LAYER] = {"attention.layer_norm_epsilon", FIELD(norm_eps), 0, true},
+};
+
+const char *config_name(char out[static CONFIG_KEY], const struct arch *arch, const char *name)
 {
-    snprintf(out, KEY_MAX, "%s.%s", arch->name, name);
+    snprintf(out, CONFIG_KEY, "%s.%s", arch->name, name);
     return out;
 }
 
-static enum status read_whole(const struct gguf *g, const char *key, uint32_t max, uint32_t *out,
-                              struct err *err)
+enum status config_whole(const struct gguf *g, const char *key, uint32_t max, uint32_t *out,
+                         struct err *err)
 {
     uint32_t v;
     enum status st = gguf_get_u32(g, key, &v, err);
@@ -52,7 +56,7 @@ static enum status read_whole(const struct gguf *g, const char *key, uint32_t ma
     return STATUS_OK;
 }
 
-static enum status read_positive(const struct gguf *g, const char *key, float *out, struct err *err)
+enum status config_positive(const struct gguf *g, const char *key, float *out, struct err *err)
 {
     float v;
     enum status st = gguf_get_f32(g, key, &v, err);
@@ -65,21 +69,26 @@ static enum status read_positive(const struct gguf *g, const char *key, float *o
     return STATUS_OK;
 }
 
+static enum status read_key(struct model_config *c, const struct config_key *row,
+                            const struct arch *arch, const struct gguf *g, struct err *err)
+{
+    char key[CONFIG_KEY];
+    void *field = (char *)c + row->offset;
+    config_name(key, arch, row->name);
+    if (!row->required && !gguf_value(g, key))
+        return STATUS_OK;
+    enum status st =
+        row->max ? config_whole(g, key, row->max, field, err) : config_positive(g, key, field, err);
+    return st ? err_context(err, "model configuration") : STATUS_OK;
+}
+
 static enum status read_keys(struct model_config *c, const struct arch *arch, const struct gguf *g,
                              struct err *err)
 {
-    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
-        char key[KEY_MAX];
-        void *field = (char *)c + keys[i].offset;
-        full_key(key, arch, keys[i].name);
-        if (!keys[i].required && !gguf_value(g, key))
-            continue;
-        enum status st = keys[i].max ? read_whole(g, key, keys[i].max, field, err)
-                                     : read_positive(g, key, field, err);
-        if (st)
-            return err_context(err, "model configuration");
-    }
-    return STATUS_OK;
+    enum status st = STATUS_OK;
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0] && !st; i++)
+        st = read_key(c, &keys[i], arch, g, err);
+    return st ? st : read_key(c, &norm_keys[arch->norm], arch, g, err);
 }
 
 /* What absent keys mean. */
@@ -96,8 +105,9 @@ static enum status fill_defaults(struct model_config *c, const struct arch *arch
     }
     if (c->n_rot == 0)
         c->n_rot = c->head_dim;
-    if (c->rope_base == 0)
-        c->rope_base = 10000.0f;
+    if (c->attention_scale == 0)
+        c->attention_scale = (float)(1 / sqrt((double)c->head_dim));
+    c->embedding_scale = arch->embedding_scaled ? sqrtf((float)c->d_model) : 1;
     return STATUS_OK;
 }
 
@@ -116,9 +126,9 @@ static enum status check_heads(const struct model_config *c, const struct arch *
             err, STATUS_INVALID,
             "%s.rope.dimension_count: expected an even number up to the head's %u, found %u",
             arch->name, c->head_dim, c->n_rot);
-    char key[KEY_MAX];
+    char key[CONFIG_KEY];
     uint32_t value_length = c->head_dim;
-    full_key(key, arch, "attention.value_length");
+    config_name(key, arch, "attention.value_length");
     if (gguf_value(g, key) && gguf_get_u32(g, key, &value_length, err))
         return err->code;
     if (value_length != c->head_dim)
@@ -127,35 +137,15 @@ static enum status check_heads(const struct model_config *c, const struct arch *
     return STATUS_OK;
 }
 
-static bool string_is(struct gguf_string s, const char *word)
+/* Writers put a 0 where there is no window. */
+static enum status read_window(struct model_config *c, const struct arch *arch,
+                               const struct gguf *g, struct err *err)
 {
-    return s.len == strlen(word) && memcmp(s.bytes, word, s.len) == 0;
-}
-
-/* "rope.scaling.type" and its factor, or the older "rope.scale_linear". */
-static enum status read_scaling(struct model_config *c, const struct arch *arch,
-                                const struct gguf *g, struct err *err)
-{
-    char key[KEY_MAX];
-    struct gguf_string type = {"none", 4};
-    c->rope_scaling = ROPE_SCALING_NONE;
-    c->rope_factor = 1;
-    full_key(key, arch, "rope.scaling.type");
-    if (gguf_value(g, key) && gguf_get_string(g, key, &type, err))
-        return err->code;
-    if (!string_is(type, "none") && !string_is(type, "linear"))
-        return err_param(err, STATUS_UNSUPPORTED, key,
-                         "%s: expected none or linear, found \"%.*s\", which is not implemented",
-                         key, (int)(type.len < 64 ? type.len : 64), type.bytes);
-    if (string_is(type, "linear")) {
-        full_key(key, arch, "rope.scaling.factor");
-    } else {
-        full_key(key, arch, "rope.scale_linear");
-        if (!gguf_value(g, key))
-            return STATUS_OK;
-    }
-    c->rope_scaling = ROPE_SCALING_LINEAR;
-    return read_positive(g, key, &c->rope_factor, err);
+    char key[CONFIG_KEY];
+    config_name(key, arch, "attention.sliding_window");
+    if (!gguf_value(g, key))
+        return STATUS_OK;
+    return gguf_get_u32(g, key, &c->window, err);
 }
 
 /* Models that were not read from a GGUF file may have their rotary pairs in another order. */
@@ -167,7 +157,7 @@ static enum status read_rope_style(struct model_config *c, const struct gguf *g,
     enum status st = gguf_get_string(g, HF_FOLDER_ROPE, &style, err);
     if (st)
         return st;
-    if (!string_is(style, "halves"))
+    if (!config_string_is(style, "halves"))
         return err_param(err, STATUS_INVALID, HF_FOLDER_ROPE,
                          HF_FOLDER_ROPE ": expected \"halves\", found \"%.*s\"",
                          (int)(style.len < 64 ? style.len : 64), style.bytes);
@@ -178,9 +168,9 @@ static enum status read_rope_style(struct model_config *c, const struct gguf *g,
 static enum status check_refused(const struct arch *arch, const struct gguf *g, struct err *err)
 {
     for (const char *const *name = arch->refused_keys; *name; name++) {
-        char key[KEY_MAX];
+        char key[CONFIG_KEY];
         uint32_t v;
-        full_key(key, arch, *name);
+        config_name(key, arch, *name);
         if (gguf_value(g, key) && (gguf_get_u32(g, key, &v, err) || v != 0))
             return err_param(err, STATUS_UNSUPPORTED, key,
                              "%s: this model needs a feature that is not implemented", key);
@@ -191,7 +181,13 @@ static enum status check_refused(const struct arch *arch, const struct gguf *g, 
 enum status config_read(struct model_config *c, const struct arch *arch, const struct gguf *g,
                         struct err *err)
 {
-    *c = (struct model_config){.arch = arch->name, .rope_style = arch->rope_style};
+    *c = (struct model_config){
+        .arch = arch->name,
+        .norm = arch->norm,
+        .position = arch->position,
+        .rope_style = arch->rope_style,
+        .ffn_activation = arch->ffn_activation,
+    };
     enum status st = check_refused(arch, g, err);
     if (!st)
         st = read_keys(c, arch, g, err);
@@ -200,7 +196,9 @@ enum status config_read(struct model_config *c, const struct arch *arch, const s
     if (!st)
         st = check_heads(c, arch, g, err);
     if (!st)
-        st = read_scaling(c, arch, g, err);
+        st = read_window(c, arch, g, err);
+    if (!st)
+        st = config_read_rope(c, arch, g, err);
     if (!st)
         st = read_rope_style(c, g, err);
     return st;

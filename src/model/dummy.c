@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "kernels/half.h"
 #include "model/arch.h"
+#include "model/config.h"
 #include "model/hf_config.h"
 #include "model/recast.h"
 #include "weights/gguf_build.h"

@@ -28,9 +28,11 @@ struct hf_word {
 
 enum hf_tensor_flags {
     HF_OPTIONAL = 1,
-    HF_TIED = 2,    /* absent when the embedding is the output too; left unread if it is there */
-    HF_QUERY = 4,   /* rows are rotary halves in a folder, in GGUF neighbours: by query heads */
-    HF_KV_HEAD = 8, /* the same by key heads */
+    HF_TIED = 2,      /* absent when the embedding is the output too; left unread if it is there */
+    HF_QUERY = 4,     /* rows are rotary halves in a folder, in GGUF neighbours: by query heads */
+    HF_KV_HEAD = 8,   /* the same by key heads */
+    HF_PLUS_ONE = 16, /* a norm that is stored as what it is more than one */
+    HF_TRANSPOSED = 32, /* a matrix stored as (in, out), as GPT-2's Conv1D has it */
 };
 
 /* A tensor's name ("%u" is the layer) without the prefix that some folders leave out. */

@@ -109,27 +109,39 @@ static enum status write_numbers(const struct hf_config *c, const json_t *json,
     return STATUS_OK;
 }
 
-/* A number that write_numbers has checked; 0 when absent. */
-static uint32_t number_of(const json_t *json, const char *name)
+/* config.json's name for a GGUF key, as far as the architecture has one. */
+static const char *name_of(const struct hf_config *c, const char *gguf)
 {
-    return (uint32_t)json_integer_value(json_object_get(json, name));
+    for (size_t i = 0; i < c->arch->n_keys; i++)
+        if (strcmp(c->arch->keys[i].gguf, gguf) == 0)
+            return c->arch->keys[i].name;
+    return gguf;
+}
+
+/* A number that write_numbers has checked; 0 when absent. */
+static uint32_t number_of(const struct hf_config *c, const json_t *json, const char *gguf)
+{
+    return (uint32_t)json_integer_value(json_object_get(json, name_of(c, gguf)));
 }
 
 static enum status read_heads(struct hf_config *c, const json_t *json, struct err *err)
 {
-    uint32_t width = number_of(json, "hidden_size"), heads = number_of(json, "num_attention_heads");
-    uint32_t kv_heads = number_of(json, "num_key_value_heads");
-    if (kv_heads && heads % kv_heads)
-        return err_param(err, STATUS_INVALID, "num_key_value_heads",
-                         "num_key_value_heads: expected a divisor of the %u heads, found %u", heads,
-                         kv_heads);
-    c->head_dim = number_of(json, "head_dim");
+    uint32_t width = number_of(c, json, "embedding_length");
+    uint32_t heads = number_of(c, json, "attention.head_count");
+    uint32_t kv_heads = number_of(c, json, "attention.head_count_kv");
+    if (kv_heads && heads % kv_heads) {
+        const char *name = name_of(c, "attention.head_count_kv");
+        return err_param(err, STATUS_INVALID, name,
+                         "%s: expected a divisor of the %u heads, found %u", name, heads, kv_heads);
+    }
+    c->head_dim = number_of(c, json, "attention.key_length");
     if (c->head_dim)
         return STATUS_OK;
-    if (width % heads)
-        return err_param(err, STATUS_INVALID, "hidden_size",
-                         "hidden_size: expected a multiple of the %u heads, found %u", heads,
-                         width);
+    if (width % heads) {
+        const char *name = name_of(c, "embedding_length");
+        return err_param(err, STATUS_INVALID, name,
+                         "%s: expected a multiple of the %u heads, found %u", name, heads, width);
+    }
     c->head_dim = width / heads;
     return STATUS_OK;
 }
@@ -146,7 +158,7 @@ static enum status write_window(const struct hf_config *c, const json_t *json, s
         return STATUS_OK;
     enum status st = read_number(&key, json, &window, err);
     snprintf(name, sizeof name, "%s.attention.sliding_window", c->arch->arch);
-    if (!st && window != 0 && window < number_of(json, "max_position_embeddings"))
+    if (!st && window != 0 && window < number_of(c, json, "context_length"))
         gguf_build_u32(b, name, (uint32_t)window);
     return st;
 }
@@ -184,8 +196,8 @@ enum status hf_config_read(struct hf_config *c, const json_t *json, struct gguf_
         st = write_window(c, json, b, err);
     if (!st)
         st = read_tying(c, json, err);
-    c->n_layers = number_of(json, "num_hidden_layers");
-    c->n_vocab = number_of(json, "vocab_size");
+    c->n_layers = number_of(c, json, "block_count");
+    c->n_vocab = number_of(c, json, "vocab_size");
     return st ? st : hf_rope_read(c, json, b, err);
 }
 

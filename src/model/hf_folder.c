@@ -15,6 +15,7 @@
 
 #define ROPE_FACTORS "rope_freqs.weight"
 #define LINE         64
+#define SQUARE       32 /* values of a side */
 
 /* What the assembled model keeps: owned by it, freed by folder_close. */
 struct folder {
@@ -28,6 +29,7 @@ struct part {
     struct tensor tensor;
     char name[LIMIT_GGUF_TENSOR_NAME + 1];
     const struct safetensors_tensor *from; /* NULL: made here */
+    unsigned flags;                        /* enum hf_tensor_flags */
     bool copy;
 };
 
@@ -152,16 +154,27 @@ static enum status take_shape(struct part *p, struct err *err)
     return STATUS_OK;
 }
 
-/* Vectors are read as floats by the backends; matrices stay where they are. */
+static bool is_turned(const struct part *p)
+{
+    return (p->flags & HF_TRANSPOSED) && p->tensor.n_dims == 2;
+}
+
+/* Vectors are read as floats by the backends; matrices stay where they are unless they have to be
+ * turned round. */
 static void place(struct part *p)
 {
     const struct safetensors_tensor *from = p->from;
     struct tensor *t = &p->tensor;
+    if (is_turned(p)) {
+        t->dims[0] = from->dims[0];
+        t->dims[1] = from->dims[1];
+    }
     size_t step = tensor_type_block_bytes(from->type);
     t->type = t->n_dims == 1 ? TENSOR_F32 : from->type;
     t->data = from->data;
     t->size = from->size / step * tensor_type_block_bytes(t->type);
-    p->copy = t->type != from->type || (uintptr_t)from->data % step != 0;
+    p->copy = is_turned(p) || (p->flags & HF_PLUS_ONE) || t->type != from->type ||
+              (uintptr_t)from->data % step != 0;
 }
 
 static enum status add_part(struct opening *o, const struct hf_tensor *row, uint32_t layer,
@@ -180,6 +193,7 @@ static enum status add_part(struct opening *o, const struct hf_tensor *row, uint
                          row->flags & HF_TIED ? row->name : name);
     struct part *p = &o->parts[o->n_parts++];
     p->from = from;
+    p->flags = row->flags;
     snprintf(p->name, sizeof p->name, "%s", hf_arch_name(gguf, "", row->gguf, layer));
     p->tensor.name = p->name;
     enum status st = take_shape(p, err);
@@ -267,19 +281,34 @@ static enum status check_vocab(const struct opening *o, struct err *err)
 
 /* --- copies --------------------------------------------------------------------------------- */
 
+/* in (rows, columns) to out (columns, rows), in squares that stay in cache. */
+static void transpose(char *out, const char *in, size_t rows, size_t columns, size_t size)
+{
+    for (size_t r0 = 0; r0 < rows; r0 += SQUARE)
+        for (size_t c0 = 0; c0 < columns; c0 += SQUARE)
+            for (size_t r = r0; r < rows && r < r0 + SQUARE; r++)
+                for (size_t c = c0; c < columns && c < c0 + SQUARE; c++)
+                    memcpy(out + (c * rows + r) * size, in + (r * columns + c) * size, size);
+}
+
 static void copy_part(const struct part *p, void *out)
 {
     const unsigned char *in = p->tensor.data;
-    if (!p->from || p->from->type == p->tensor.type) {
-        memcpy(out, in, p->tensor.size);
+    const struct tensor *t = &p->tensor;
+    float *to = out;
+    if (is_turned(p)) {
+        transpose(out, p->tensor.data, t->dims[0], t->dims[1], tensor_type_block_bytes(t->type));
         return;
     }
-    for (size_t i = 0; i < p->tensor.size / sizeof(float); i++) {
+    if (!p->from || p->from->type == t->type)
+        memcpy(out, in, t->size);
+    for (size_t i = 0; p->from && p->from->type != t->type && i < t->size / sizeof(float); i++) {
         uint16_t half;
         memcpy(&half, in + 2 * i, sizeof half);
-        float x = p->from->type == TENSOR_F16 ? half_to_float(half) : bf16_to_float(half);
-        memcpy((float *)out + i, &x, sizeof x);
+        to[i] = p->from->type == TENSOR_F16 ? half_to_float(half) : bf16_to_float(half);
     }
+    for (size_t i = 0; (p->flags & HF_PLUS_ONE) && i < t->size / sizeof(float); i++)
+        to[i] += 1.0f;
 }
 
 static size_t padded(size_t size)
@@ -370,7 +399,7 @@ const char *hf_folder_tensor(const struct gguf *g, const char *name, char *out, 
     char arch[64], original[HF_NAME_BYTES] = "";
     struct gguf_string s;
     struct err ignored;
-    if (gguf_value(g, HF_FOLDER_ROPE) &&
+    if (hf_folder_is(gguf_path(g)) &&
         gguf_get_string(g, "general.architecture", &s, &ignored) == STATUS_OK) {
         snprintf(arch, sizeof arch, "%.*s", (int)s.len, s.bytes);
         hf_arch_flags(arch, name, original);

@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "kernels/kv_layout.h"
 #include "model/arch.h"
+#include "model/config.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -17,7 +18,7 @@ static const struct arch *const archs[] = {&arch_llama};
 struct binder {
     struct model *m;
     const struct gguf *g;
-    size_t n_bound;
+    bool *taken; /* (tensors of g) */
 };
 
 static enum status unknown_arch(struct gguf_string name, struct err *err)
@@ -62,8 +63,16 @@ uint64_t model_dim(const struct model_config *c, enum arch_dim dim)
         return c->d_ff;
     case ARCH_VOCAB:
         return c->n_vocab;
+    case ARCH_HEAD:
+        return c->head_dim;
+    case ARCH_CONTEXT:
+        return c->n_ctx_train;
     case ARCH_PAIRS:
         return c->n_rot / 2;
+    case ARCH_QKV:
+        return ((uint64_t)c->n_heads + 2 * c->n_kv_heads) * c->head_dim;
+    case ARCH_GATE_UP:
+        return 2 * (uint64_t)c->d_ff;
     }
     return 0;
 }
@@ -82,6 +91,25 @@ static enum status check_tensor(const struct tensor *t, const struct arch_tensor
         return err_param(err, STATUS_UNSUPPORTED, t->name, "tensor %s: expected type F32, found %s",
                          t->name, tensor_type_name(t->type));
     return STATUS_OK;
+}
+
+/* Points the fields of a fused tensor's parts to slices of it. */
+static void bind_parts(struct binder *b, const struct arch_tensor *row, const struct tensor *t,
+                       void *base)
+{
+    bool vector = row->out == ARCH_NONE;
+    size_t row_bytes = tensor_row_bytes(t->type, vector ? 1 : (size_t)t->dims[0]);
+    const char *data = t->data;
+    for (const struct arch_part *p = row->parts; p->rows != ARCH_NONE; p++) {
+        uint64_t rows = model_dim(&b->m->config, p->rows);
+        struct tensor *slice = &b->m->slices[b->m->n_slices++];
+        *slice = *t;
+        slice->dims[vector ? 0 : 1] = rows;
+        slice->data = data;
+        slice->size = (size_t)rows * row_bytes;
+        data += slice->size;
+        memcpy((char *)base + p->offset, &slice, sizeof(void *));
+    }
 }
 
 /* Binds the rows of one table; `base` is the struct their offsets are in. */
@@ -104,39 +132,47 @@ static enum status bind_table(struct binder *b, const struct arch_tensor *rows, 
         enum status st = check_tensor(t, &rows[i], &b->m->config, err);
         if (st)
             return st;
-        memcpy((char *)base + rows[i].offset, &t, sizeof(void *));
-        b->n_bound++;
+        if (rows[i].parts)
+            bind_parts(b, &rows[i], t, base);
+        else
+            memcpy((char *)base + rows[i].offset, &t, sizeof(void *));
+        b->taken[t - gguf_tensor_at(b->g, 0)] = true;
     }
     return STATUS_OK;
 }
 
-static bool is_bound(const struct binder *b, const struct arch *arch, const struct tensor *t)
-{
-    const struct model *m = b->m;
-    for (size_t i = 0; i < arch->n_tensors; i++)
-        if (memcmp((const char *)m + arch->tensors[i].offset, &t, sizeof(void *)) == 0)
-            return true;
-    for (uint32_t l = 0; l < m->config.n_layers; l++)
-        for (size_t i = 0; i < arch->n_layer_tensors; i++)
-            if (memcmp((const char *)&m->layers[l] + arch->layer_tensors[i].offset, &t,
-                       sizeof(void *)) == 0)
-                return true;
-    return false;
-}
-
 /* A tensor that no row asked for belongs to a feature the forward pass would silently leave out. */
-static enum status check_all_bound(const struct binder *b, const struct arch *arch, struct err *err)
+static enum status check_all_taken(const struct binder *b, const struct arch *arch, struct err *err)
 {
-    size_t n = gguf_tensor_count(b->g);
-    for (size_t i = 0; i < n && b->n_bound < n; i++) {
+    for (size_t i = 0; i < gguf_tensor_count(b->g); i++) {
         const struct tensor *t = gguf_tensor_at(b->g, i);
-        if (!is_bound(b, arch, t))
+        if (!b->taken[i])
             return err_param(err, STATUS_UNSUPPORTED, t->name,
                              "tensor %s: no part of architecture %s with %u layers as implemented "
                              "here",
                              t->name, arch->name, b->m->config.n_layers);
     }
     return STATUS_OK;
+}
+
+/* Factors for long contexts come in pairs, and mean that scaling whatever the keys say. */
+static enum status check_long(struct model *m, struct err *err)
+{
+    struct model_rope *r = &m->config.rope[ROPE_MAIN];
+    const char *missing = "rope_factors_long.weight";
+    if (!m->rope_factors_long && !m->rope_factors_short && r->scaling != ROPE_SCALING_LONG)
+        return STATUS_OK;
+    if (m->rope_factors_long)
+        missing = m->rope_factors_short ? NULL : "rope_factors_short.weight";
+    if (missing)
+        return err_param(err, STATUS_INVALID, missing, "tensor %s is missing", missing);
+    r->scaling = ROPE_SCALING_LONG;
+    if (r->n_ctx_original > 0)
+        return STATUS_OK;
+    return err_param(err, STATUS_INVALID, "rope.scaling.original_context_length",
+                     "%s.rope.scaling.original_context_length: expected a whole number beside "
+                     "tensor rope_factors_long.weight, found nothing",
+                     m->config.arch);
 }
 
 static enum status bind_tensors(struct binder *b, const struct arch *arch, struct err *err)
@@ -146,10 +182,22 @@ static enum status bind_tensors(struct binder *b, const struct arch *arch, struc
     for (uint32_t l = 0; l < m->config.n_layers && !st; l++)
         st = bind_table(b, arch->layer_tensors, arch->n_layer_tensors, &m->layers[l], l, err);
     if (!st)
-        st = check_all_bound(b, arch, err);
+        st = check_all_taken(b, arch, err);
+    if (!st)
+        st = check_long(m, err);
     if (!m->output)
         m->output = m->token_embd;
     return st;
+}
+
+/* Which layers see everything. */
+static void set_windows(struct model *m, const struct arch *arch)
+{
+    for (uint32_t l = 0; l < m->config.n_layers; l++) {
+        bool global = arch->global_period > 0 && (l + 1) % arch->global_period == 0;
+        m->layers[l].window = global ? 0 : m->config.window;
+        m->layers[l].rope = global || m->config.n_ropes == 1 ? ROPE_MAIN : ROPE_LOCAL;
+    }
 }
 
 /* The vocabulary's size is what the embedding has rows for. */
@@ -175,6 +223,32 @@ static enum status read_vocab(struct model_config *c, const struct gguf *g, stru
     return STATUS_OK;
 }
 
+/* Slices that the layers' fused tensors are cut into. */
+static size_t count_slices(const struct model_config *c, const struct arch *arch)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < arch->n_layer_tensors; i++)
+        for (const struct arch_part *p = arch->layer_tensors[i].parts; p && p->rows; p++)
+            n++;
+    return n * c->n_layers;
+}
+
+static enum status allocate(struct model **out, const struct model_config *c,
+                            const struct arch *arch, struct err *err)
+{
+    size_t slices = count_slices(c, arch);
+    struct model *m = mem_zalloc(sizeof *m);
+    *out = m;
+    if (m) {
+        m->config = *c;
+        m->layers = mem_array(c->n_layers, sizeof *m->layers);
+        m->slices = slices ? mem_array(slices, sizeof *m->slices) : NULL;
+    }
+    if (!m || !m->layers || (slices && !m->slices))
+        return err_set(err, STATUS_NO_MEMORY, "no memory for a model of %u layers", c->n_layers);
+    return STATUS_OK;
+}
+
 enum status model_bind(struct model **out, const struct gguf *g, struct err *err)
 {
     const struct arch *arch;
@@ -187,30 +261,26 @@ enum status model_bind(struct model **out, const struct gguf *g, struct err *err
         st = read_vocab(&config, g, err);
     if (st)
         return st;
-    struct model *m = mem_zalloc(sizeof *m);
-    struct model_layer *layers = mem_array(config.n_layers, sizeof *layers);
-    if (!m || !layers) {
-        mem_free(m);
-        mem_free(layers);
-        return err_set(err, STATUS_NO_MEMORY, "no memory for a model of %u layers",
-                       config.n_layers);
-    }
-    m->config = config;
-    m->layers = layers;
-    struct binder b = {.m = m, .g = g};
-    st = bind_tensors(&b, arch, err);
-    if (st) {
-        model_free(m);
-        return st;
-    }
-    *out = m;
-    return STATUS_OK;
+    struct binder b = {.g = g, .taken = mem_array(gguf_tensor_count(g), sizeof *b.taken)};
+    st = b.taken ? allocate(&b.m, &config, arch, err)
+                 : err_set(err, STATUS_NO_MEMORY, "no memory to bind a model");
+    if (!st)
+        st = bind_tensors(&b, arch, err);
+    if (!st)
+        set_windows(b.m, arch);
+    mem_free(b.taken);
+    if (st)
+        model_free(b.m);
+    else
+        *out = b.m;
+    return st;
 }
 
 void model_free(struct model *m)
 {
     if (!m)
         return;
+    mem_free(m->slices);
     mem_free(m->layers);
     mem_free(m);
 }

@@ -1,7 +1,7 @@
 /* Fuzz target of config.json: any bytes; what passes makes metadata that the GGUF reader and the
  * model's configuration take or refuse, and nothing else. How to run it: fuzz_gguf.c. The seeds are
  * those of tests/golden/hf and some by hand (tests/fuzz/hf_config_seeds.py). */
-#include "model/arch.h"
+#include "model/config.h"
 #include "model/hf_config.h"
 #include "weights/json_file.h"
 

@@ -97,7 +97,8 @@ static void lay_all(struct cpu *c, struct layout *l)
     const struct model_config *m = &c->base.model->config;
     const struct backend_options *o = &c->base.options;
     c->layers = lay(l, m->n_layers, 1, sizeof *c->layers);
-    c->rope = lay(l, o->n_ctx, m->n_rot, sizeof(float));
+    for (uint32_t i = 0; i < m->n_ropes && m->position == POSITION_ROPE; i++)
+        c->rope[i] = lay(l, o->n_ctx, m->n_rot, sizeof(float));
     lay_step(c, l, &c->step);
     lay_step(c, l, &c->parked);
     c->step.tiles = lay(l, attention_max_tiles(m, o), 1, sizeof *c->step.tiles);
@@ -149,7 +150,8 @@ static void bind_layer(struct cpu *c, uint32_t i)
         linear_want_add(&l->attn_in, &l->qkv[j]);
     }
     linear_bind(&l->wo, &c->k, w->wo, a);
-    linear_bind(&l->gate, &c->k, w->w_gate, a);
+    if (w->w_gate)
+        linear_bind(&l->gate, &c->k, w->w_gate, a);
     linear_bind(&l->up, &c->k, w->w_up, a);
     linear_bind(&l->down, &c->k, w->w_down, a);
     linear_want_add(&l->ffn_in, &l->gate);
@@ -249,7 +251,8 @@ static void kv_copy(struct backend *b, uint32_t to, uint32_t from, uint32_t n_po
 
 static size_t layer_weight_bytes(const struct model_layer *l)
 {
-    return l->wq->size + l->wk->size + l->wv->size + l->wo->size + l->w_gate->size + l->w_up->size +
+    size_t gate = l->w_gate ? l->w_gate->size : 0;
+    return l->wq->size + l->wk->size + l->wv->size + l->wo->size + gate + l->w_up->size +
            l->w_down->size + l->attn_norm->size + l->ffn_norm->size;
 }
 

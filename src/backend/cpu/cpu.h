@@ -32,7 +32,7 @@ struct cpu_layer {
     const struct model_layer *weights;
     struct linear qkv[3]; /* q, k, v: side by side in a row of the qkv buffer */
     struct linear wo;
-    struct linear gate;
+    struct linear gate; /* none in a plain feed-forward part */
     struct linear up;
     struct linear down;
     struct linear_want attn_in;
@@ -118,7 +118,7 @@ struct cpu {
     struct cpu_layer *layers;
     struct linear head;
     struct linear_want head_in;
-    float *rope; /* (n_ctx, n_rot / 2, 2): cos, sin */
+    float *rope[ROPE_TABLES]; /* (n_ctx, n_rot / 2, 2): cos, sin; NULL where the model has none */
     struct cpu_step step;
     struct cpu_step parked; /* its tiles are step's: they are planned anew at each advance */
     bool has_parked;

@@ -45,28 +45,59 @@ static void norm_row(struct cpu *c, float *x, const float *delta, const struct t
     linear_put(&c->rows.norm, &c->k, want, i, out);
 }
 
-static void embed_row(struct cpu *c, size_t row, float *x)
+static void table_row(const struct cpu *c, const struct tensor *table, size_t row, float *out)
 {
+    size_t bytes = tensor_row_bytes(table->type, table->dims[0]);
+    c->k.dequantize[table->type](out, (const char *)table->data + row * bytes, table->dims[0]);
+}
+
+static void embed_row(struct cpu *c, size_t row, float *x, int worker)
+{
+    const struct model *m = c->base.model;
     const struct cpu_seq *seq = &c->step.seqs[c->step.row_seq[row]];
-    const struct tensor *embd = c->base.model->token_embd;
-    size_t bytes = tensor_row_bytes(embd->type, embd->dims[0]);
-    size_t token = (size_t)seq->tokens[row - seq->row0];
-    c->k.dequantize[embd->type](x, (const char *)embd->data + token * bytes, embd->dims[0]);
+    size_t at = row - seq->row0, d = m->config.d_model;
+    float *position = c->scratch[worker].dequantized;
+    table_row(c, m->token_embd, (size_t)seq->tokens[at], x);
+    for (size_t i = 0; i < d && m->config.embedding_scale != 1; i++)
+        x[i] *= m->config.embedding_scale;
+    if (m->position_embd) {
+        table_row(c, m->position_embd, seq->n_past + at, position);
+        c->k.add(x, position, d);
+    }
+}
+
+static void add_bias(const struct cpu *c, float *x, const struct tensor *bias)
+{
+    if (bias)
+        c->k.add(x, bias->data, bias->dims[0]);
+}
+
+/* What a half of a layer adds to row x, delta, is brought to its end: a bias, or also a norm, which
+ * the bias goes before. */
+static void finish_delta(const struct cpu *c, float *x, float *delta, const struct tensor *bias,
+                         const struct tensor *norm)
+{
+    const struct model_config *m = &c->base.model->config;
+    add_bias(c, norm ? delta : x, bias);
+    if (norm)
+        c->k.rmsnorm(delta, delta, norm->data, m->d_model, m->norm_eps);
 }
 
 /* Residual stream so far: the embedding, or what the layer before adds. Norm. */
 static void phase_attn_in(struct cpu *c, uint32_t layer, int worker)
 {
     const struct cpu_layer *l = &c->layers[layer];
+    const struct model_layer *before = layer == 0 ? NULL : l[-1].weights;
     size_t d = c->base.model->config.d_model, begin, end;
     if (worker == 0 && (layer == c->step.layer || cpu_is_last(c, layer)))
         attention_plan(c, cpu_is_last(c, layer));
     slice(c, c->step.n_rows, 1, worker, &begin, &end);
     for (size_t i = begin; i < end; i++) {
-        float *x = c->step.x + i * d;
+        float *x = c->step.x + i * d, *delta = layer == 0 ? NULL : c->step.delta + i * d;
         if (layer == 0)
-            embed_row(c, i, x);
-        const float *delta = layer == 0 ? NULL : c->step.delta + i * d;
+            embed_row(c, i, x, worker);
+        else
+            finish_delta(c, x, delta, before->b_down, before->post_ffn_norm);
         norm_row(c, x, delta, l->weights->attn_norm, l->attn_in, i);
     }
 }
@@ -89,10 +120,15 @@ static void phase_qkv(struct cpu *c, uint32_t layer, int worker)
     }
 }
 
-static void add_bias(const struct cpu *c, float *x, const struct tensor *bias)
+/* Each head by itself. */
+static void norm_heads(const struct cpu *c, float *heads, uint32_t n_heads,
+                       const struct tensor *norm)
 {
-    if (bias)
-        c->k.add(x, bias->data, bias->dims[0]);
+    const struct model_config *m = &c->base.model->config;
+    for (uint32_t h = 0; h < n_heads && norm; h++) {
+        float *head = heads + (size_t)h * m->head_dim;
+        c->k.rmsnorm(head, head, norm->data, m->head_dim, m->norm_eps);
+    }
 }
 
 static void rope_heads(const struct cpu *c, float *heads, uint32_t n_heads, const float *cos_sin,
@@ -104,7 +140,7 @@ static void rope_heads(const struct cpu *c, float *heads, uint32_t n_heads, cons
         .n_heads = n_heads,
         .head_dim = m->head_dim,
         .cos_sin = cos_sin,
-        .n_rot = m->n_rot,
+        .n_rot = cos_sin ? m->n_rot : 0,
         .style = m->rope_style,
         .scale = scale,
     });
@@ -128,25 +164,37 @@ static void store_row(const struct cpu *c, uint32_t layer, uint32_t block, uint3
     }
 }
 
-/* Biases, rotation, keys and values into the cache; queries scaled for the attention kernel. */
+/* Without positions that turn only the scale is left to do: no dims turn. */
+static void turn_row(const struct cpu *c, const struct model_layer *w, uint32_t position, float *q,
+                     float *k)
+{
+    const struct model_config *m = &c->base.model->config;
+    const float *table = c->rope[w->rope];
+    const float *cos_sin = table ? table + (size_t)position * m->n_rot : NULL;
+    rope_heads(c, q, m->n_heads, cos_sin, m->attention_scale);
+    if (cos_sin)
+        rope_heads(c, k, m->n_kv_heads, cos_sin, 1.0f);
+}
+
+/* Biases, norms of heads, rotation, keys and values into the cache; queries scaled for the
+ * attention kernel. */
 static void phase_rope_store(struct cpu *c, uint32_t layer, int worker)
 {
     const struct model_config *m = &c->base.model->config;
     const struct model_layer *w = c->layers[layer].weights;
-    float scale = (float)(1 / sqrt((double)m->head_dim));
     size_t begin, end;
     slice(c, c->step.n_rows, 1, worker, &begin, &end);
     for (size_t i = begin; i < end; i++) {
         const struct cpu_seq *seq = &c->step.seqs[c->step.row_seq[i]];
         uint32_t position = seq->n_past + (uint32_t)i - seq->row0;
-        const float *cos_sin = c->rope + (size_t)position * m->n_rot;
         float *q = c->rows.qkv + i * c->qkv_width;
         float *k = q + c->heads_width, *v = k + c->kv_width;
         add_bias(c, q, w->bq);
         add_bias(c, k, w->bk);
         add_bias(c, v, w->bv);
-        rope_heads(c, q, m->n_heads, cos_sin, scale);
-        rope_heads(c, k, m->n_kv_heads, cos_sin, 1.0f);
+        norm_heads(c, q, m->n_heads, w->q_norm);
+        norm_heads(c, k, m->n_kv_heads, w->k_norm);
+        turn_row(c, w, position, q, k);
         store_row(c, layer, seq->blocks[position / KV_BLOCK], position % KV_BLOCK, k, v);
     }
 }
@@ -190,8 +238,9 @@ static void phase_ffn_in(struct cpu *c, uint32_t layer, int worker)
     slice(c, live_rows(c, layer), 1, worker, &begin, &end);
     for (size_t i = begin; i < end; i++) {
         float *x = residual(c, layer) + i * d;
-        add_bias(c, x, l->weights->bo);
-        norm_row(c, x, c->step.delta + i * d, l->weights->ffn_norm, l->ffn_in, i);
+        float *delta = c->step.delta + i * d;
+        finish_delta(c, x, delta, l->weights->bo, l->weights->post_attn_norm);
+        norm_row(c, x, delta, l->weights->ffn_norm, l->ffn_in, i);
     }
 }
 
@@ -222,7 +271,7 @@ static void phase_ffn(struct cpu *c, uint32_t layer, int worker)
     const struct cpu_layer *l = &c->layers[layer];
     size_t begin, end, n = live_rows(c, layer);
     size_t tokens = n < FFN_TILE ? n : FFN_TILE;
-    slice(c, l->gate.n_rows, FFN_GRAIN, worker, &begin, &end);
+    slice(c, l->up.n_rows, FFN_GRAIN, worker, &begin, &end);
     for (size_t t = 0; t < n; t += tokens) {
         size_t part_n = n - t < tokens ? n - t : tokens;
         size_t rows = FFN_SCRATCH / tokens / FFN_GRAIN * FFN_GRAIN;
@@ -254,11 +303,13 @@ void forward_layer(struct cpu *c, uint32_t layer, int worker)
 void forward_head(struct cpu *c, int worker)
 {
     const struct model *m = c->base.model;
+    const struct model_layer *last = &m->layers[m->config.n_layers - 1];
     size_t d = m->config.d_model, begin, end;
     slice(c, c->step.n_out, 1, worker, &begin, &end);
     for (size_t i = begin; i < end; i++) {
-        float *y = c->rows.y + i * d;
-        norm_row(c, y, c->step.delta + i * d, m->output_norm, c->head_in, i);
+        float *y = c->rows.y + i * d, *delta = c->step.delta + i * d;
+        finish_delta(c, y, delta, last->b_down, last->post_ffn_norm);
+        norm_row(c, y, delta, m->output_norm, c->head_in, i);
     }
     pool_barrier(c->pool);
     slice(c, linear_panels(&c->head), 1, worker, &begin, &end);

@@ -45,7 +45,7 @@ void linear_pack(const struct linear *l, size_t begin, size_t end)
 void linear_want_add(struct linear_want *w, const struct linear *l)
 {
     w->q8 |= l->q8 != NULL;
-    w->f32 |= l->q8 == NULL;
+    w->f32 |= l->q8 == NULL && l->n_rows > 0;
 }
 
 void linear_put(const struct linear_rows *in, const struct kernels *k, struct linear_want want,

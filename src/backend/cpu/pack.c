@@ -15,6 +15,8 @@
 
 static size_t tensor_packed_bytes(const struct tensor *t)
 {
+    if (!t)
+        return 0;
     size_t panels = (t->dims[1] + PANEL_ROWS - 1) / PANEL_ROWS;
     return panel_format_of(t->type) ? panels * panel_bytes(t->type, t->dims[0]) : 0;
 }

@@ -34,7 +34,8 @@ static void reads_a_good_folder(void **state)
         assert_string_equal(c->arch, "llama");
         assert_true(c->n_layers == 1 && c->d_model == 8 && c->d_ff == 12 && c->n_heads == 2);
         assert_true(c->n_kv_heads == 1 && c->head_dim == 4 && c->n_rot == 4 && c->n_vocab == 10);
-        assert_true(c->n_ctx_train == 64 && c->norm_eps == 1e-5f && c->rope_base == 1000);
+        assert_true(c->n_ctx_train == 64 && c->norm_eps == 1e-5f &&
+                    c->rope[ROPE_MAIN].base == 1000);
         assert_int_equal(c->rope_style, ROPE_HALVES);
         assert_ptr_equal(m->output, m->token_embd);
         assert_int_equal(m->layers[0].attn_norm->type, TENSOR_F32);
@@ -139,7 +140,7 @@ static void takes_what_others_write(void **state)
         hf_writer_write(&f);
         if (open_model(&f, &g, &m, &err) != STATUS_OK)
             fail_msg("case %zu: %s", i, err.text);
-        assert_true(m->config.rope_base == 1000 && m->output == m->token_embd);
+        assert_true(m->config.rope[ROPE_MAIN].base == 1000 && m->output == m->token_embd);
         model_free(m);
         gguf_close(g);
         hf_writer_remove(&f);

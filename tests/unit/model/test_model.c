@@ -21,8 +21,9 @@ static void binds_a_good_file(void **state)
     assert_int_equal(c->n_vocab, 80);
     assert_int_equal(c->n_ctx_train, 512);
     assert_int_equal(c->rope_style, ROPE_NEIGHBOURS);
-    assert_int_equal(c->rope_scaling, ROPE_SCALING_NONE);
-    assert_true(c->rope_base == 10000.0f && c->rope_factor == 1.0f && c->norm_eps == 1e-5f);
+    assert_int_equal(c->rope[ROPE_MAIN].scaling, ROPE_SCALING_NONE);
+    assert_true(c->rope[ROPE_MAIN].base == 10000.0f && c->rope[ROPE_MAIN].factor == 1.0f &&
+                c->norm_eps == 1e-5f);
     assert_ptr_equal(t.model->output, t.model->token_embd); /* tied */
     assert_non_null(t.model->rope_factors);
     assert_string_equal(t.model->layers[2].w_down->name, "blk.2.ffn_down.weight");
@@ -73,8 +74,9 @@ static void reads_optional_features(void **state)
     t = tiny_model_default;
     t.more = more_linear;
     assert_int_equal(tiny_model_bind(&t, &err), STATUS_OK);
-    assert_int_equal(t.model->config.rope_scaling, ROPE_SCALING_LINEAR);
-    assert_true(t.model->config.rope_factor == 4.0f && t.model->config.rope_base == 5e5f);
+    assert_int_equal(t.model->config.rope[ROPE_MAIN].scaling, ROPE_SCALING_LINEAR);
+    assert_true(t.model->config.rope[ROPE_MAIN].factor == 4.0f &&
+                t.model->config.rope[ROPE_MAIN].base == 5e5f);
     tiny_model_fini(&t);
 }
 
@@ -196,6 +198,12 @@ static void refuses_an_unknown_architecture(void **state)
 static void more_yarn(struct gguf_writer *w)
 {
     gguf_writer_string(w, "llama.rope.scaling.type", "yarn");
+    gguf_writer_f32(w, "llama.rope.scaling.factor", 4.0f);
+}
+
+static void more_dynamic(struct gguf_writer *w)
+{
+    gguf_writer_string(w, "llama.rope.scaling.type", "dynamic");
 }
 
 static void more_experts(struct gguf_writer *w)
@@ -222,7 +230,8 @@ static void refuses_features_it_lacks(void **state)
         enum status status;
         const char *words[2];
     } cases[] = {
-        {more_yarn, STATUS_UNSUPPORTED, {"llama.rope.scaling.type", "yarn"}},
+        {more_dynamic, STATUS_UNSUPPORTED, {"llama.rope.scaling.type", "dynamic"}},
+        {more_yarn, STATUS_INVALID, {"llama.rope.scaling.original_context_length"}},
         {more_experts, STATUS_UNSUPPORTED, {"llama.expert_count"}},
         {more_unknown_tensor, STATUS_UNSUPPORTED, {"blk.0.attn_q_norm.weight"}},
         {more_zero_factor, STATUS_INVALID, {"llama.rope.scaling.factor", "positive"}},
