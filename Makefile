@@ -184,6 +184,10 @@ fuzz: ## the fuzz targets with libFuzzer, for: build/fuzz/tests/fuzz/fuzz_X test
 .PHONY: fuzzers
 fuzzers: $(FUZZ_BINS)
 
+.PHONY: bench-tokenizers
+bench-tokenizers: $(B)/tests/bench/tokenizers ## milliseconds for a megabyte of each kind of text
+	@$<
+
 .PHONY: golden
 golden: ## make tests/golden/ anew (torch, transformers; see tools/golden/README.md)
 	tools/golden/make-all

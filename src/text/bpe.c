@@ -28,57 +28,12 @@ struct bpe_cached {
     int32_t ids[CACHE_IDS];
 };
 
-/* ---- what waits to be merged: rank in the high half, left symbol in the low half, smallest first
- *
- * A heap, and beside it what a word begins with where that is in order already, as it is in a run
- * of one thing: long runs then cost half as much.
- * Four children a node: half the levels of two, and the four are most often in one cache line. */
+/* ---- what waits to be merged: rank in the high half, left symbol in the low half ---- */
 
-static void sift_down(uint64_t *heap, size_t len, size_t at)
+static void wait_for(struct bpe_scratch *s, uint32_t left)
 {
-    uint64_t key = heap[at];
-
-    for (size_t child; (child = 4 * at + 1) < len; at = child) {
-        size_t end = child + 4 < len ? child + 4 : len;
-        for (size_t other = child + 1; other < end; other++)
-            if (heap[other] < heap[child])
-                child = other;
-        if (key <= heap[child])
-            break;
-        heap[at] = heap[child];
-    }
-    heap[at] = key;
-}
-
-static void heap_push(struct bpe_scratch *s, uint64_t key)
-{
-    size_t at = s->heap_len++;
-
-    for (; at > 0 && s->heap[(at - 1) / 4] > key; at = (at - 1) / 4)
-        s->heap[at] = s->heap[(at - 1) / 4];
-    s->heap[at] = key;
-}
-
-static uint64_t heap_pop(struct bpe_scratch *s)
-{
-    uint64_t top = s->heap[0];
-
-    s->heap[0] = s->heap[--s->heap_len];
-    if (s->heap_len > 0)
-        sift_down(s->heap, s->heap_len, 0);
-    return top;
-}
-
-static uint64_t next_key(struct bpe_scratch *s)
-{
-    if (s->queue_at < s->queue_len && (s->heap_len == 0 || s->queue[s->queue_at] < s->heap[0]))
-        return s->queue[s->queue_at++];
-    return heap_pop(s);
-}
-
-static uint64_t heap_key(const struct bpe_scratch *s, uint32_t left)
-{
-    return (uint64_t)s->symbols[left].rank << 32 | left;
+    if (s->symbols[left].rank != BPE_NO_RANK)
+        bpe_queue_push(&s->queue, (uint64_t)s->symbols[left].rank << 32 | left);
 }
 
 /* ---- symbols ---- */
@@ -113,17 +68,23 @@ static void rank_pair(const struct bpe *b, const struct word *w, struct bpe_symb
     }
 }
 
+static void free_words(struct bpe_scratch *s)
+{
+    mem_free(s->symbols);
+    mem_free(s->queue.heap);
+    mem_free(s->queue.nodes);
+}
+
 static bool reserve(struct bpe_scratch *s, size_t len)
 {
     if (len <= s->cap)
         return true;
     size_t cap = len < 64 ? 64 : len + len / 4;
-    mem_free(s->symbols);
-    mem_free(s->queue);
+    free_words(s);
     s->symbols = mem_alloc(cap * sizeof *s->symbols);
-    s->queue = mem_alloc(3 * cap * sizeof *s->queue);
-    s->heap = s->queue ? s->queue + cap : NULL;
-    s->cap = s->symbols && s->queue ? cap : 0;
+    s->queue.heap = mem_alloc(2 * cap * sizeof *s->queue.heap);
+    s->queue.nodes = mem_alloc(2 * cap * sizeof *s->queue.nodes);
+    s->cap = s->symbols && s->queue.heap && s->queue.nodes ? cap : 0;
     return s->cap != 0;
 }
 
@@ -179,25 +140,13 @@ static void link_symbols(const struct bpe *b, const struct word *w, struct bpe_s
 static void load_word(const struct bpe *b, const struct word *w, struct bpe_scratch *s)
 {
     struct bpe_symbol *symbols = s->symbols;
-    bool ordered = true;
 
     link_symbols(b, w, symbols);
-    s->heap_len = s->queue_at = s->queue_len = 0;
+    bpe_queue_clear(&s->queue);
     for (uint32_t i = 0; i != NO_SYMBOL; i = symbols[i].next) {
         rank_pair(b, w, symbols, i);
-        if (symbols[i].rank == BPE_NO_RANK)
-            continue;
-        uint64_t key = heap_key(s, i);
-        ordered = ordered && (s->queue_len == 0 || s->queue[s->queue_len - 1] < key);
-        s->queue[s->queue_len++] = key;
+        wait_for(s, i);
     }
-    if (ordered)
-        return;
-    memcpy(s->heap, s->queue, s->queue_len * sizeof *s->heap);
-    s->heap_len = s->queue_len;
-    s->queue_len = 0;
-    for (size_t i = s->heap_len / 4 + 1; i-- > 0;)
-        sift_down(s->heap, s->heap_len, i);
 }
 
 /* Makes symbol i and its right neighbour one. */
@@ -212,13 +161,11 @@ static void merge_pair(const struct bpe *b, const struct word *w, struct bpe_scr
     if (left->next != NO_SYMBOL)
         symbols[left->next].prev = i;
     rank_pair(b, w, symbols, i);
-    if (left->rank != BPE_NO_RANK)
-        heap_push(s, heap_key(s, i));
+    wait_for(s, i);
     if (left->prev == NO_SYMBOL)
         return;
     rank_pair(b, w, symbols, left->prev);
-    if (symbols[left->prev].rank != BPE_NO_RANK)
-        heap_push(s, heap_key(s, left->prev));
+    wait_for(s, left->prev);
 }
 
 /* ---- ids ---- */
@@ -267,10 +214,8 @@ static bool encode_part(const struct bpe *b, const struct word *w, struct bpe_sc
         return false;
     load_word(b, w, s);
     /* There are fewer than len keys at first; each merge takes one, adds at most two and removes a
-     * symbol, so the heap never holds more than 2 * len. A key is stale when its pair has changed.
-     */
-    while (s->heap_len > 0 || s->queue_at < s->queue_len) {
-        uint64_t key = next_key(s);
+     * symbol, so that never more than 2 * len wait. A key is stale when its pair has changed. */
+    for (uint64_t key; (key = bpe_queue_pop(&s->queue)) != BPE_QUEUE_NONE;) {
         uint32_t i = (uint32_t)key;
         if (s->symbols[i].rank == key >> 32 && s->symbols[i].rank != BPE_NO_RANK)
             merge_pair(b, w, s, i);
@@ -384,8 +329,7 @@ void bpe_remember(struct bpe_scratch *s)
 
 void bpe_scratch_fini(struct bpe_scratch *s)
 {
-    mem_free(s->symbols);
-    mem_free(s->queue);
+    free_words(s);
     mem_free(s->cache);
     *s = (struct bpe_scratch){0};
 }

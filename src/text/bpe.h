@@ -3,8 +3,8 @@
  * A word begins as one symbol per byte (byte-level: Radford et al. 2019) or per character. As long
  * as some neighbouring pair can merge, the pair that ranks first (the leftmost one of equals)
  * becomes one symbol. What ranks a pair is either its place in a list of merges, or the score of
- * the piece that it makes (SentencePiece: Kudo and Richardson 2018). Candidates wait in a binary
- * heap, so a word of n bytes costs O(n log n) whatever it holds.
+ * the piece that it makes (SentencePiece: Kudo and Richardson 2018). Candidates wait in a
+ * queue (bpe_queue.h), so a word of n bytes costs O(n log n) whatever it holds.
  *
  * With characters, words may be whole texts. No piece of the vocabulary reaches across most places
  * ("e▁"), so that a word is cut there first: the same ids, from heaps that stay small.
@@ -15,6 +15,7 @@
 #define FIRSTLIGHT_TEXT_BPE_H
 
 #include "base/err.h"
+#include "text/bpe_queue.h"
 #include "text/tokenizer.h"
 #include "text/vocab.h"
 
@@ -45,10 +46,7 @@ struct bpe {
 /* Starts zeroed, grows to the longest word seen, ends with bpe_scratch_fini. */
 struct bpe_scratch {
     struct bpe_symbol *symbols; /* (cap) */
-    uint64_t *queue;            /* (cap) what the word began with, if in order; see bpe.c */
-    size_t queue_at, queue_len;
-    uint64_t *heap; /* (2 * cap) what else waits; behind queue in its memory */
-    size_t heap_len;
+    struct bpe_queue queue;     /* of 2 * cap keys */
     size_t cap;
     struct bpe_cached *cache; /* of short words; NULL until bpe_remember */
     bool after_unk;

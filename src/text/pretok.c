@@ -3,12 +3,14 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "text/regex.h"
+#include "text/utf8.h"
 
 #include <string.h>
 
 struct pretok {
     struct pretok_step steps[PRETOK_STEPS];
     int n_steps;
+    int settled; /* from this step on all only split, and keep everything */
 };
 
 struct pretok_scratch {
@@ -40,6 +42,8 @@ enum status pretok_add(struct pretok *p, struct pretok_step step, struct err *er
 {
     if (p->n_steps < PRETOK_STEPS) {
         p->steps[p->n_steps++] = step;
+        if (step.kind != PRETOK_SPLIT || step.behavior == PRETOK_REMOVED)
+            p->settled = p->n_steps;
         return STATUS_OK;
     }
     close_step(&step);
@@ -203,12 +207,22 @@ static enum status rewrite(const struct split *s, int level, const struct pretok
     return split_part(s, level + 1, &(struct pretok_text){buf_str(out), out->len, t->first});
 }
 
+/* Nothing that is left to do can change a part that is one character. */
+static bool is_settled(const struct split *s, int level, const struct pretok_text *t)
+{
+    size_t n;
+
+    if (t->len > 4 || level < s->pretok->settled || utf8_step(t->bytes, t->len, &n) != UTF8_WHOLE)
+        return false;
+    return n == t->len;
+}
+
 /* Cuts one part with the steps from `level` on; recursion is as deep as the list is long. */
 static enum status split_part(const struct split *s, int level, const struct pretok_text *t)
 {
     if (t->len == 0)
         return STATUS_OK;
-    if (level == s->pretok->n_steps)
+    if (level == s->pretok->n_steps || is_settled(s, level, t))
         return s->word(s->ctx, t->bytes, t->len, s->err);
     if (s->pretok->steps[level].kind == PRETOK_SPLIT)
         return split_by_regex(s, level, t);
