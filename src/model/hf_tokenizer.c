@@ -2,14 +2,24 @@
 
 #include "base/limits.h"
 #include "base/mem.h"
+#include "model/hf_spaces.h"
+#include "text/tokenizer.h"
 #include "weights/json_file.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 /* The values of tokenizer.ggml.token_type. */
-enum token_type { TOKEN_NORMAL = 1, TOKEN_CONTROL = 3, TOKEN_USER_DEFINED = 4, TOKEN_UNUSED = 5 };
+enum token_type {
+    TOKEN_NORMAL = 1,
+    TOKEN_UNKNOWN = 2,
+    TOKEN_CONTROL = 3,
+    TOKEN_USER_DEFINED = 4,
+    TOKEN_UNUSED = 5,
+    TOKEN_BYTE = 6,
+};
 
 /* Two files and what they say of each row of the embedding. */
 struct source {
@@ -20,6 +30,7 @@ struct source {
     const char **pieces; /* (n_vocab) NULL: no token */
     uint8_t *types;      /* (n_vocab) */
     uint32_t n_vocab;
+    bool sentencepiece;
 };
 
 static enum status bad(struct err *err, const char *member, const char *expected)
@@ -50,6 +61,31 @@ static enum status set_piece(struct source *s, const char *text, const json_t *i
     return STATUS_OK;
 }
 
+/* Tokens that only tokenizer_config.json adds: {"7": {"content": "<x>", ...}, ...}. What
+ * tokenizer.json says of an id wins. */
+static enum status read_decoder(struct source *s, struct err *err)
+{
+    const char *key;
+    json_t *row, *more = json_object_get(s->config, "added_tokens_decoder");
+    json_object_foreach(more, key, row)
+    {
+        char *end;
+        long id = strtol(key, &end, 10);
+        const char *content = json_string_value(json_object_get(row, "content"));
+        if (!content || *end || id < 0 || id >= (long)s->n_vocab)
+            return err_param(err, STATUS_INVALID, "added_tokens_decoder",
+                             "tokenizer_config.json: added_tokens_decoder: expected ids below %u "
+                             "and objects with content, found \"%.40s\"",
+                             s->n_vocab, key);
+        if (s->pieces[id])
+            continue;
+        s->pieces[id] = content;
+        s->types[id] =
+            json_is_true(json_object_get(row, "special")) ? TOKEN_CONTROL : TOKEN_USER_DEFINED;
+    }
+    return STATUS_OK;
+}
+
 static enum status read_pieces(struct source *s, struct err *err)
 {
     const char *text;
@@ -63,30 +99,40 @@ static enum status read_pieces(struct source *s, struct err *err)
         if (st)
             return st;
     }
-    for (size_t i = 0; i < json_array_size(s->added); i++) {
+    enum status st = read_decoder(s, err);
+    for (size_t i = 0; !st && i < json_array_size(s->added); i++) {
         const json_t *row = json_array_get(s->added, i);
         const char *content = json_string_value(json_object_get(row, "content"));
         bool special = json_is_true(json_object_get(row, "special"));
         if (!content)
             return bad(err, "added_tokens", "objects with content and id");
-        enum status st = set_piece(s, content, json_object_get(row, "id"),
-                                   special ? TOKEN_CONTROL : TOKEN_USER_DEFINED, err);
-        if (st)
-            return st;
+        st = set_piece(s, content, json_object_get(row, "id"),
+                       special ? TOKEN_CONTROL : TOKEN_USER_DEFINED, err);
     }
-    return STATUS_OK;
+    return st;
+}
+
+static void write_piece(const struct source *s, struct gguf_build *b, uint32_t i)
+{
+    struct buf text = {0};
+    const char *piece = s->pieces[i];
+    if (!piece)
+        buf_printf(&text, "[PAD%u]", i);
+    else if (s->sentencepiece && s->types[i] == TOKEN_USER_DEFINED)
+        hf_spaces_plain(&text, piece);
+    else
+        buf_puts(&text, piece);
+    gguf_build_element_string(b, buf_str(&text), text.len);
+    b->pairs.failed |= text.failed;
+    buf_fini(&text);
 }
 
 /* Rows without a token get one that no text has, as llama.cpp's converter does. */
 static void write_pieces(const struct source *s, struct gguf_build *b)
 {
     gguf_build_array(b, "tokenizer.ggml.tokens", GGUF_STRING, s->n_vocab);
-    for (uint32_t i = 0; i < s->n_vocab; i++) {
-        char padding[24];
-        snprintf(padding, sizeof padding, "[PAD%u]", i);
-        const char *text = s->pieces[i] ? s->pieces[i] : padding;
-        gguf_build_element_string(b, text, strlen(text));
-    }
+    for (uint32_t i = 0; i < s->n_vocab; i++)
+        write_piece(s, b, i);
     gguf_build_array(b, "tokenizer.ggml.token_type", GGUF_I32, s->n_vocab);
     for (uint32_t i = 0; i < s->n_vocab; i++)
         gguf_build_element_u32(b, s->pieces[i] ? s->types[i] : TOKEN_UNUSED);
@@ -132,6 +178,7 @@ static const struct {
     {"qwen2", CASELESS "\\p{N}" THE_REST},
     {"deepseek-coder", "S[\r\n]\nS\\s?\\p{L}+\nS\\s?\\p{P}+\n"},
     {"deepseek-llm", "S[\r\n]\nS\\s?[A-Za-z"},
+    {"deepseek-v3", "S\\p{N}{1,3}\nS[\xe4\xb8\x80-\xe9\xbe\xa5"},
 };
 
 /* One line a step: "D1" digits one by one, "B+" bytes after GPT-2's expression, "B" bytes, "S..." a
@@ -168,12 +215,25 @@ static enum status write_pretok(const struct source *s, struct gguf_build *b, st
     buf_fini(&found);
     if (!name)
         return unsupported(err, "pre_tokenizer",
-                           "that of GPT-2, SmolLM, Llama 3, Qwen2, deepseek-llm or deepseek-coder");
+                           "that of GPT-2, SmolLM, Llama 3, Qwen2, deepseek-llm, -coder or -v3");
     gguf_build_string(b, "tokenizer.ggml.pre", name);
     return STATUS_OK;
 }
 
 /* --- special tokens ------------------------------------------------------------------------- */
+
+/* The special token that the post-processor puts before a single text; NULL: none. */
+static const char *template_begins(const json_t *p)
+{
+    const json_t *list = json_object_get(p, "processors");
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const char *text = template_begins(json_array_get(list, i));
+        if (text)
+            return text;
+    }
+    const json_t *first = json_array_get(json_object_get(p, "single"), 0);
+    return json_string_value(json_object_get(json_object_get(first, "SpecialToken"), "id"));
+}
 
 /* "bos_token": "<s>" or {"content": "<s>"}: its id, or -1. */
 static int64_t find_special(const struct source *s, const char *member)
@@ -181,21 +241,12 @@ static int64_t find_special(const struct source *s, const char *member)
     const json_t *value = json_object_get(s->config, member);
     const json_t *content = json_is_object(value) ? json_object_get(value, "content") : value;
     const char *text = json_string_value(content);
+    if (!value && strcmp(member, "bos_token") == 0)
+        text = template_begins(json_object_get(s->tokenizer, "post_processor"));
     for (uint32_t i = 0; text && i < s->n_vocab; i++)
         if (s->pieces[i] && strcmp(s->pieces[i], text) == 0)
             return i;
     return -1;
-}
-
-/* Does the post-processor put a special token before a single text? */
-static bool template_begins(const json_t *p)
-{
-    const json_t *list = json_object_get(p, "processors");
-    for (size_t i = 0; i < json_array_size(list); i++)
-        if (template_begins(json_array_get(list, i)))
-            return true;
-    const json_t *first = json_array_get(json_object_get(p, "single"), 0);
-    return json_object_get(first, "SpecialToken") != NULL;
 }
 
 static void write_specials(const struct source *s, struct gguf_build *b)
@@ -215,7 +266,7 @@ static void write_specials(const struct source *s, struct gguf_build *b)
     }
     const json_t *said = json_object_get(s->config, "add_bos_token");
     bool adds = said ? json_is_true(said)
-                     : template_begins(json_object_get(s->tokenizer, "post_processor"));
+                     : template_begins(json_object_get(s->tokenizer, "post_processor")) != NULL;
     gguf_build_bool(b, "tokenizer.ggml.add_bos_token", adds && find_special(s, "bos_token") >= 0);
     if (json_is_true(json_object_get(s->config, "add_eos_token")))
         gguf_build_bool(b, "tokenizer.ggml.add_eos_token", find_special(s, "eos_token") >= 0);
@@ -223,12 +274,56 @@ static void write_specials(const struct source *s, struct gguf_build *b)
 
 /* --- the whole ------------------------------------------------------------------------------ */
 
+static enum status write_byte_level(struct source *s, struct gguf_build *b, struct err *err)
+{
+    gguf_build_string(b, "tokenizer.ggml.model", "gpt2");
+    enum status st = write_pretok(s, b, err);
+    if (st)
+        return st;
+    write_pieces(s, b);
+    st = write_merges(s, b, err);
+    write_specials(s, b);
+    return st;
+}
+
+/* Byte tokens and the unknown one have types of their own. */
+static void set_sentencepiece_types(struct source *s)
+{
+    const char *unknown = json_string_value(json_object_get(s->model, "unk_token"));
+    for (uint32_t i = 0; i < s->n_vocab; i++) {
+        const char *piece = s->pieces[i];
+        if (piece && unknown && strcmp(piece, unknown) == 0)
+            s->types[i] = TOKEN_UNKNOWN;
+        else if (piece && hf_spaces_is_byte(piece))
+            s->types[i] = TOKEN_BYTE;
+    }
+}
+
+static enum status write_sentencepiece(struct source *s, struct gguf_build *b, struct err *err)
+{
+    enum hf_spaces_prefix prefix;
+    if (!hf_spaces_find(s->tokenizer, &prefix))
+        return unsupported(err, "normalizer",
+                           "one that makes spaces \"\xe2\x96\x81\", as Llama 2's or Gemma's");
+    s->sentencepiece = true;
+    set_sentencepiece_types(s);
+    gguf_build_string(b, "tokenizer.ggml.model", "llama");
+    gguf_build_string(b, "tokenizer.ggml.pre", "default");
+    write_pieces(s, b);
+    enum status st = hf_spaces_scores(s->model, s->n_vocab, b, err);
+    gguf_build_bool(b, "tokenizer.ggml.add_space_prefix", prefix != HF_SPACES_NEVER);
+    if (prefix == HF_SPACES_META_FIRST || prefix == HF_SPACES_META_ALWAYS)
+        gguf_build_string(b, TOKENIZER_METASPACE,
+                          prefix == HF_SPACES_META_FIRST ? "first" : "always");
+    write_specials(s, b);
+    return st;
+}
+
 static enum status write_tokenizer(struct source *s, struct gguf_build *b, struct err *err)
 {
     const char *type = json_string_value(json_object_get(s->model, "type"));
-    if (!type || strcmp(type, "BPE") != 0 ||
-        json_is_true(json_object_get(s->model, "byte_fallback")))
-        return unsupported(err, "model.type", "byte-level BPE");
+    if (!type || strcmp(type, "BPE") != 0)
+        return unsupported(err, "model.type", "BPE");
     s->pieces = mem_array(s->n_vocab, sizeof *s->pieces);
     s->types = mem_array(s->n_vocab, sizeof *s->types);
     if (!s->pieces || !s->types)
@@ -236,14 +331,8 @@ static enum status write_tokenizer(struct source *s, struct gguf_build *b, struc
     enum status st = read_pieces(s, err);
     if (st)
         return st;
-    gguf_build_string(b, "tokenizer.ggml.model", "gpt2");
-    st = write_pretok(s, b, err);
-    if (st)
-        return st;
-    write_pieces(s, b);
-    st = write_merges(s, b, err);
-    write_specials(s, b);
-    return st;
+    return json_is_true(json_object_get(s->model, "byte_fallback")) ? write_sentencepiece(s, b, err)
+                                                                    : write_byte_level(s, b, err);
 }
 
 static enum status load(const char *folder, const char *name, size_t limit, bool required,

@@ -10,7 +10,8 @@
 #include "weights/gguf_build.h"
 
 /* Appends tokenizer.ggml.*, with an entry for each of `n_vocab` rows of the embedding. Byte-level
- * BPE; anything else is STATUS_UNSUPPORTED. Errors name the file. */
+ * BPE and SentencePiece's (hf_spaces.h); anything else is STATUS_UNSUPPORTED. Errors name the file.
+ */
 enum status hf_tokenizer_write(const char *folder, uint32_t n_vocab, struct gguf_build *b,
                                struct err *err);
 

@@ -26,6 +26,11 @@ struct tokens {
 bool tokens_push(struct tokens *t, int32_t id); /* false: memory */
 void tokens_fini(struct tokens *t);
 
+/* Our own key in GGUF metadata, "first" or "always": a space is put before the text, or each part
+ * of it between added tokens, if there is none. Without it add_space_prefix is as llama.cpp has it.
+ */
+#define TOKENIZER_METASPACE "firstlight.tokenizer.metaspace"
+
 enum status tokenizer_open(struct tokenizer **out, const struct gguf *g, struct err *err);
 
 /* What a Hugging Face folder says of its tokenizer, as the files' text. Borrowed while opening. */

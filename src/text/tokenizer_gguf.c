@@ -386,6 +386,25 @@ static enum status add_step(struct tokenizer *t, enum normalize_kind kind, const
                                                                              : status;
 }
 
+/* Where convert wrote how a folder's Metaspace puts the first space. */
+static enum status add_metaspace(struct tokenizer *t, const struct gguf *g, struct err *err)
+{
+    struct gguf_string when;
+    struct pretok_step step = {.kind = PRETOK_REPLACE, .prepend = PRETOK_ALWAYS};
+    enum status status = gguf_get_string(g, TOKENIZER_METASPACE, &when, err);
+
+    if (status != STATUS_OK)
+        return status;
+    if (when.len == 5 && memcmp(when.bytes, "first", 5) == 0)
+        step.prepend = PRETOK_FIRST;
+    else if (when.len != 6 || memcmp(when.bytes, "always", 6) != 0)
+        return err_param(err, STATUS_INVALID, TOKENIZER_METASPACE,
+                         TOKENIZER_METASPACE ": expected 'first' or 'always', found '%.*s'",
+                         when.len > 100 ? 100 : (int)when.len, when.bytes);
+    step.replacement = mem_strdup(META);
+    return step.replacement ? pretok_add(t->pretok, step, err) : no_memory(err);
+}
+
 /* Spaces become U+2581; a text begins with one. */
 static enum status open_spaces(struct tokenizer *t, const struct gguf *g, bool add_space,
                                struct err *err)
@@ -401,13 +420,15 @@ static enum status open_spaces(struct tokenizer *t, const struct gguf *g, bool a
         status = read_flag(g, KEY_CLEAN, &clean, err);
     if (status == STATUS_OK && clean)
         status = add_step(t, NORMALIZE_ONE_SPACE, NULL, NULL, err);
-    if (status == STATUS_OK && add_space)
-        status = add_step(t, NORMALIZE_PREPEND, NULL, META, err);
-    if (status == STATUS_OK)
-        status = add_step(t, NORMALIZE_REPLACE, " ", META, err);
     t->strip_first = add_space;
     if (status == STATUS_OK && (t->pretok = pretok_new()) == NULL)
         status = no_memory(err);
+    if (status != STATUS_OK || gguf_value(g, TOKENIZER_METASPACE) != NULL)
+        return status ? status : add_metaspace(t, g, err);
+    if (add_space)
+        status = add_step(t, NORMALIZE_PREPEND, NULL, META, err);
+    if (status == STATUS_OK)
+        status = add_step(t, NORMALIZE_REPLACE, " ", META, err);
     return status;
 }
 

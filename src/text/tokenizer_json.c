@@ -409,7 +409,8 @@ static enum status open_unigram(struct json_reader *r, const struct json_place *
     return unigram_open(&t->unigram, &t->vocab, t->scores, t->unk, byte_fallback, r->err);
 }
 
-/* Byte tokens, and the unknown one, are the model's by another way than their spelling. */
+/* Byte tokens, and the unknown one, are the model's by another way than their spelling. Ids that no
+ * token has, which the module `tokenizers` allows, become tokens without a text. */
 static void mark_entries(struct json_reader *r, const struct json_place *model, struct collected *c)
 {
     const char *unk = json_string_value(json_object_get(model->value, "unk_token"));
@@ -420,7 +421,9 @@ static void mark_entries(struct json_reader *r, const struct json_place *model, 
         struct vocab_entry *e = &c->entries[i];
         bool unknown = (unk && e->text && strcmp(unk, e->text) == 0) ||
                        (json_is_integer(unk_id) && json_integer_value(unk_id) == (json_int_t)i);
-        if (e->text == NULL || e->type != VOCAB_NORMAL)
+        if (e->text == NULL)
+            *e = (struct vocab_entry){.text = "", .type = VOCAB_UNUSED, .literal = true};
+        if (e->type != VOCAB_NORMAL)
             continue;
         if (unknown && !r->rules.byte_level)
             e->type = VOCAB_UNKNOWN;

@@ -2,6 +2,7 @@
  * and from GGUF metadata with the same vocabulary are those of the module `tokenizers`. */
 #include "support/cmocka_all.h"
 #include "support/gguf_writer.h"
+#include "support/sanitized.h"
 
 #include "base/buf.h"
 #include "base/log.h"
@@ -52,7 +53,7 @@ static void check_texts(const struct tokenizer *t, const char *name, const json_
 
     assert_true(json_array_size(texts) >= 500);
     assert_int_equal(json_array_size(rows), json_array_size(texts));
-    for (size_t i = 0; i < json_array_size(texts); i++) {
+    for (size_t i = 0; i < json_array_size(texts); i += SANITIZED ? 5 : 1) {
         const json_t *text = json_array_get(texts, i), *row = json_array_get(rows, i);
         ids.count = 0;
         assert_int_equal(tokenizer_encode(t, json_string_value(text), json_string_length(text),
