@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes the hand-made seeds of tests/fuzz/corpus/hf_text: a tokenizer.json of each kind that convert
-writes, with the files beside it.
+"""Writes the hand-made seeds of tests/fuzz/corpus/hf_text: a tokenizer.json of each kind that
+convert writes, with the files beside it.
 
     tests/fuzz/hf_text_seeds.py [FOLDER]
 """

@@ -9,4 +9,11 @@
 #define SANITIZED false
 #endif
 
+/* The one that finds races, which code of a single thread has not, and that is the slowest. */
+#if defined(__SANITIZE_THREAD__)
+#define THREAD_SANITIZED true
+#else
+#define THREAD_SANITIZED false
+#endif
+
 #endif
