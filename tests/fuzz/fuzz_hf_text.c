@@ -4,6 +4,7 @@
  *
  * What passes becomes metadata that the GGUF reader, the tokenizer and the sampling defaults take
  * or refuse, and nothing else. The files are in a folder of this process, which ends with it. */
+#include "base/log.h"
 #include "base/mem.h"
 #include "model/generation.h"
 #include "model/hf_text.h"
@@ -87,6 +88,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!made) {
         REQUIRE(mkdtemp(folder));
         atexit(remove_folder);
+        log_set_level(LOG_ERROR);
         made = true;
     }
     write_files(data, size);
