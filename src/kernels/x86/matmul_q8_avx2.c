@@ -1,4 +1,4 @@
-/* Packed weights times int8 activations with AVX2: tiles of a panel and four tokens.
+/* Packed weights times int8 activations with AVX2: tiles of a panel and five tokens.
  *
  * vpmaddubsw adds two products of an unsigned and a signed byte into int16. |x| <= 127, so
  *
@@ -13,7 +13,7 @@
 #include "kernels/variants.h"
 #include "kernels/x86/panel_tile_avx2.h"
 
-#define TOKENS 4
+#define TOKENS 5
 
 ALWAYS_INLINE int int16_steps(const struct panel_format *f)
 {
@@ -112,7 +112,7 @@ ALWAYS_INLINE void sum_group_avx2(tile_sums sum, const struct tile *t, size_t g,
     {                                                                                              \
         tile_run(t, tokens, &panel_##name, sum_group_avx2);                                        \
     }
-#define EACH_TILE(X, name)  X(name, 1) X(name, 2) X(name, 3) X(name, 4)
+#define EACH_TILE(X, name)  X(name, 1) X(name, 2) X(name, 3) X(name, 4) X(name, 5)
 #define ENTRY(name, tokens) tile_##name##_##tokens##_avx2,
 #define X(type, name, groups)                                                                      \
     EACH_TILE(TILE, name)                                                                          \

@@ -98,25 +98,27 @@ ALWAYS_INLINE void fold(float acc[MOST_TOKENS][PANEL_ROWS], tile_sums sum, const
                         size_t g, int tokens, const struct panel_format *f)
 {
     const uint8_t *chunk = t->w + chunk_offset(g, f);
+    int has_min = f->scales == PANEL_DM || f->scales == PANEL_K;
+    __m256 d[VECTORS], m[VECTORS];
     UNROLL for (int v = 0; v < VECTORS; v++)
     {
-        __m256 d = weight_scale(chunk, g % f->groups, v, f), m = _mm256_setzero_ps();
-        int has_min = f->scales == PANEL_DM || f->scales == PANEL_K;
-        if (has_min)
-            m = weight_min(chunk, g % f->groups, v, f);
-        UNROLL for (int j = 0; j < tokens; j++)
+        d[v] = weight_scale(chunk, g % f->groups, v, f);
+        m[v] = has_min ? weight_min(chunk, g % f->groups, v, f) : _mm256_setzero_ps();
+    }
+    UNROLL for (int j = 0; j < tokens; j++)
+    {
+        const struct q8_block *x = t->x + (size_t)j * t->x_stride + g;
+        __m256 scale = _mm256_broadcast_ss(&x->scale), total = _mm256_cvtepi32_ps(x_total(x));
+        UNROLL for (int v = 0; v < VECTORS; v++)
         {
-            const struct q8_block *x = t->x + (size_t)j * t->x_stride + g;
             __m256 a = _mm256_load_ps(acc[j] + 8 * v), value = _mm256_cvtepi32_ps(sum[v][j]);
-            __m256 scale = _mm256_broadcast_ss(&x->scale);
             if (has_min) {
-                __m256 total = _mm256_cvtepi32_ps(x_total(x));
-                value = _mm256_mul_ps(value, d);
-                value = f->scales == PANEL_K ? _mm256_fnmadd_ps(m, total, value)
-                                             : _mm256_fmadd_ps(m, total, value);
+                value = _mm256_mul_ps(value, d[v]);
+                value = f->scales == PANEL_K ? _mm256_fnmadd_ps(m[v], total, value)
+                                             : _mm256_fmadd_ps(m[v], total, value);
                 a = _mm256_fmadd_ps(value, scale, a);
             } else {
-                a = _mm256_fmadd_ps(value, _mm256_mul_ps(d, scale), a);
+                a = _mm256_fmadd_ps(value, _mm256_mul_ps(d[v], scale), a);
             }
             _mm256_store_ps(acc[j] + 8 * v, a);
         }
@@ -127,12 +129,32 @@ ALWAYS_INLINE void fold(float acc[MOST_TOKENS][PANEL_ROWS], tile_sums sum, const
 typedef void sum_group_fn(tile_sums sum, const struct tile *t, size_t g, int tokens,
                           const struct panel_format *f);
 
+/* Loops over constants, not memset and memcpy: gcc makes `rep stos` and calls of those. */
+ALWAYS_INLINE void clear_sums(float acc[MOST_TOKENS][PANEL_ROWS], int tokens)
+{
+    UNROLL for (int j = 0; j < tokens; j++) UNROLL for (int v = 0; v < VECTORS; v++)
+        _mm256_store_ps(acc[j] + 8 * v, _mm256_setzero_ps());
+}
+
+ALWAYS_INLINE void store_sums(const struct tile *t, float acc[MOST_TOKENS][PANEL_ROWS], int tokens)
+{
+    UNROLL for (int j = 0; j < tokens; j++)
+    {
+        float *out = t->out + (size_t)j * t->out_stride;
+        if (t->n_rows < PANEL_ROWS)
+            memcpy(out, acc[j], t->n_rows * sizeof *out);
+        else
+            UNROLL for (int v = 0; v < VECTORS; v++)
+                _mm256_storeu_ps(out + 8 * v, _mm256_load_ps(acc[j] + 8 * v));
+    }
+}
+
 ALWAYS_INLINE void tile_run(const struct tile *args, int tokens, const struct panel_format *f,
                             sum_group_fn *sum_group)
 {
     _Alignas(32) float acc[MOST_TOKENS][PANEL_ROWS];
     struct tile t = *args;
-    memset(acc, 0, sizeof acc);
+    clear_sums(acc, tokens);
     for (size_t g = 0; g < t.n_groups; g++) {
         tile_sums sum;
         tile_fetch(t.ahead, t.ahead_step);
@@ -142,8 +164,7 @@ ALWAYS_INLINE void tile_run(const struct tile *args, int tokens, const struct pa
         /* gcc would keep some of acc in registers, and spill sums for it */
         __asm__ volatile("" : : "r"(acc) : "memory");
     }
-    for (int j = 0; j < tokens; j++)
-        memcpy(t.out + (size_t)j * t.out_stride, acc[j], t.n_rows * sizeof **acc);
+    store_sums(&t, acc, tokens);
 }
 
 #endif
