@@ -51,9 +51,12 @@ static void attn_span(const struct attn_args *a, enum kv_type type, size_t i, si
 {
     float p[ATTN_SPAN], l = 0.0f, max, shrink, later_shrink;
     size_t end = a->seen[i] < a->end ? a->seen[i] : a->end;
+    end = end < first + ATTN_SPAN ? end : first + ATTN_SPAN;
+    size_t from = a->window && a->seen[i] > a->window ? a->seen[i] - a->window : 0;
+    first = from > first ? from : first;
     if (end <= first)
         return;
-    size_t n = end - first < ATTN_SPAN ? end - first : ATTN_SPAN;
+    size_t n = end - first;
     float m = attn_scores(p, a, type, a->q[i], first, n);
     for (size_t j = 0; j < n; j++) {
         p[j] = expf(p[j] - m);

@@ -88,7 +88,9 @@ struct kv_store_args {
 
 /* Attention of n_q query vectors that share a KV head over the positions [first, end) of one
  * sequence, folded into their running softmax (Milakov & Gimelshein, arXiv:1805.02867; Dao et al.,
- * FlashAttention, arXiv:2205.14135). Query i sees the positions below seen[i].
+ * FlashAttention, arXiv:2205.14135). Query i sees the positions below seen[i]; with a window only
+ * the last `window` of them. What lies before them is read, so it must be finite, but weighs
+ * nothing.
  *
  * Positions are taken in spans at absolute multiples of ATTN_SPAN. A span has a softmax of its own,
  * and attn_merge's arithmetic folds it into what came before, so that spans may as well be
@@ -110,6 +112,7 @@ struct attn_args {
     size_t n_q;            /* <= ATTN_MAX_QUERIES */
     const float *const *q; /* n_q pointers to (head_dim) */
     const uint32_t *seen;
+    uint32_t window; /* 0: all */
     float *m;
     float *l;
     float *const *acc; /* n_q pointers to (head_dim) */

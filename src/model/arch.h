@@ -69,6 +69,9 @@ struct arch {
 };
 
 extern const struct arch arch_llama;
+extern const struct arch arch_qwen2;
+extern const struct arch arch_qwen3;
+extern const struct arch arch_phi3;
 
 /* The row of general.architecture; an unknown one lists those that there are. */
 enum status model_arch(const struct arch **out, const struct gguf *g, struct err *err);

@@ -28,7 +28,7 @@ static const struct arch_tensor layer_tensors[] = {
     {"blk.%u.ffn_down.weight", LAYER(w_down), ARCH_FF, ARCH_MODEL, 0, NULL},
 };
 
-static const char *const refused_keys[] = {"expert_count", "attention.sliding_window", NULL};
+static const char *const refused_keys[] = {"expert_count", NULL};
 
 const struct arch arch_llama = {
     .name = "llama",

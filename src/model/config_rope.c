@@ -31,13 +31,13 @@ static enum status read_original(struct model_rope *r, const struct arch *arch,
                               : STATUS_OK;
 }
 
-/* The longer the context, the flatter the softmax should be: 1 + 0.1 ln(factor), which the file's
- * own factor multiplies. */
+/* Cosines and sines grow with the context: by 1 + 0.1 ln(factor) unless the file has another number
+ * for yarn, and by rope.scaling.attn_factor. */
 static enum status read_yarn(struct model_rope *r, const struct arch *arch, const struct gguf *g,
                              struct err *err)
 {
     char key[CONFIG_KEY];
-    float off = 1;
+    float off = 1, attention;
     r->scaling = ROPE_SCALING_YARN;
     r->beta_fast = YARN_BETA_FAST;
     r->beta_slow = YARN_BETA_SLOW;
@@ -47,6 +47,9 @@ static enum status read_yarn(struct model_rope *r, const struct arch *arch, cons
         st = read_optional(&r->beta_fast, arch, g, "rope.scaling.yarn_beta_fast", err);
     if (!st)
         st = read_optional(&r->beta_slow, arch, g, "rope.scaling.yarn_beta_slow", err);
+    attention = r->factor > 1 ? 1 + 0.1f * logf(r->factor) : 1;
+    if (!st)
+        st = read_optional(&attention, arch, g, "rope.scaling.yarn_attn_factor", err);
     if (!st)
         st = read_optional(&off, arch, g, "rope.scaling.yarn_ext_factor", err);
     if (st)
@@ -60,8 +63,7 @@ static enum status read_yarn(struct model_rope *r, const struct arch *arch, cons
                          "%s.rope.scaling.original_context_length: expected a whole number beside "
                          "scaling type yarn, found nothing",
                          arch->name);
-    if (r->factor > 1)
-        r->attn_factor *= 1 + 0.1f * logf(r->factor);
+    r->attn_factor *= attention;
     return STATUS_OK;
 }
 

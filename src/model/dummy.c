@@ -142,11 +142,17 @@ static enum status assemble(struct gguf **out, const struct making *m, const cha
 
 /* --- tensors -------------------------------------------------------------------------------- */
 
+static bool is_long(const struct making *m)
+{
+    return m->config.rope[ROPE_MAIN].scaling == ROPE_SCALING_LONG;
+}
+
 static void add_rows(struct making *m, const struct arch_tensor *rows, size_t n, uint32_t layer)
 {
     for (size_t i = 0; i < n; i++) {
-        bool head = strcmp(rows[i].name, "output.weight") == 0;
-        if ((rows[i].flags & ARCH_OPTIONAL) && !(head && !m->tied))
+        bool head = strcmp(rows[i].name, "output.weight") == 0 && !m->tied;
+        bool factors = strncmp(rows[i].name, "rope_factors_", 13) == 0 && is_long(m);
+        if ((rows[i].flags & ARCH_OPTIONAL) && !head && !factors)
             continue;
         struct tensor *t = &m->tensors[m->n_tensors];
         char *name = m->names[m->n_tensors++], long_name[HF_NAME_BYTES];

@@ -10,18 +10,23 @@
 
 /* --- llama and mistral (transformers' LlamaConfig, MistralConfig) --------------------------- */
 
-static const struct hf_key llama_keys[] = {
-    {"num_hidden_layers", "block_count", LIMIT_MODEL_LAYERS, 0, true},
-    {"hidden_size", "embedding_length", LIMIT_MODEL_WIDTH, 0, true},
-    {"intermediate_size", "feed_forward_length", LIMIT_MODEL_WIDTH, 0, true},
-    {"max_position_embeddings", "context_length", UINT32_MAX, 0, true},
-    {"num_attention_heads", "attention.head_count", LIMIT_MODEL_HEADS, 0, true},
-    {"num_key_value_heads", "attention.head_count_kv", LIMIT_MODEL_HEADS, 0, false},
-    {"head_dim", "attention.key_length", LIMIT_MODEL_HEAD_DIM, 0, false},
-    {"head_dim", "attention.value_length", LIMIT_MODEL_HEAD_DIM, 0, false},
-    {"rms_norm_eps", "attention.layer_norm_rms_epsilon", 0, 1e-6, false},
-    {"vocab_size", "vocab_size", LIMIT_MODEL_VOCAB, 0, true},
-};
+/* All but the norms' epsilon where config.json has none is alike. */
+#define LLAMA_KEYS(eps)                                                                            \
+    {"num_hidden_layers", "block_count", LIMIT_MODEL_LAYERS, 0, true},                             \
+        {"hidden_size", "embedding_length", LIMIT_MODEL_WIDTH, 0, true},                           \
+        {"intermediate_size", "feed_forward_length", LIMIT_MODEL_WIDTH, 0, true},                  \
+        {"max_position_embeddings", "context_length", UINT32_MAX, 0, true},                        \
+        {"num_attention_heads", "attention.head_count", LIMIT_MODEL_HEADS, 0, true},               \
+        {"num_key_value_heads", "attention.head_count_kv", LIMIT_MODEL_HEADS, 0, false},           \
+        {"head_dim", "attention.key_length", LIMIT_MODEL_HEAD_DIM, 0, false},                      \
+        {"head_dim", "attention.value_length", LIMIT_MODEL_HEAD_DIM, 0, false},                    \
+        {"rms_norm_eps", "attention.layer_norm_rms_epsilon", 0, eps, false},                       \
+    {                                                                                              \
+        "vocab_size", "vocab_size", LIMIT_MODEL_VOCAB, 0, true                                     \
+    }
+
+static const struct hf_key llama_keys[] = {LLAMA_KEYS(1e-6)};
+static const struct hf_key phi3_keys[] = {LLAMA_KEYS(1e-5)};
 
 static const struct hf_word llama_words[] = {{"hidden_act", "silu"}, {NULL, NULL}};
 
@@ -50,15 +55,70 @@ static const struct hf_tensor llama_layer_tensors[] = {
 /* Angles that older versions of transformers stored with the weights. */
 static const char *const llama_ignored[] = {".rotary_emb.inv_freq", NULL};
 
-#define LLAMA(type)                                                                                \
+#define LLAMA(type, window_, default_)                                                             \
     {                                                                                              \
         .model_type = type, .arch = "llama", .prefix = "model.", .keys = llama_keys,               \
         .n_keys = COUNT(llama_keys), .words = llama_words, .tensors = llama_tensors,               \
         .n_tensors = COUNT(llama_tensors), .layer_tensors = llama_layer_tensors,                   \
         .n_layer_tensors = COUNT(llama_layer_tensors), .ignored = llama_ignored,                   \
+        .window = window_, .window_default = default_,                                             \
     }
 
-static const struct hf_arch rows[] = {LLAMA("llama"), LLAMA("mistral")};
+/* --- qwen2 and qwen3 (Qwen2Config, Qwen3Config) ---------------------------------------------- */
+
+static const struct hf_tensor qwen_layer_tensors[] = {
+    {"layers.%u.input_layernorm.weight", "blk.%u.attn_norm.weight", 0},
+    {"layers.%u.self_attn.q_proj.weight", "blk.%u.attn_q.weight", 0},
+    {"layers.%u.self_attn.k_proj.weight", "blk.%u.attn_k.weight", 0},
+    {"layers.%u.self_attn.v_proj.weight", "blk.%u.attn_v.weight", 0},
+    {"layers.%u.self_attn.o_proj.weight", "blk.%u.attn_output.weight", 0},
+    {"layers.%u.self_attn.q_proj.bias", "blk.%u.attn_q.bias", HF_OPTIONAL},
+    {"layers.%u.self_attn.k_proj.bias", "blk.%u.attn_k.bias", HF_OPTIONAL},
+    {"layers.%u.self_attn.v_proj.bias", "blk.%u.attn_v.bias", HF_OPTIONAL},
+    {"layers.%u.self_attn.q_norm.weight", "blk.%u.attn_q_norm.weight", HF_OPTIONAL},
+    {"layers.%u.self_attn.k_norm.weight", "blk.%u.attn_k_norm.weight", HF_OPTIONAL},
+    {"layers.%u.post_attention_layernorm.weight", "blk.%u.ffn_norm.weight", 0},
+    {"layers.%u.mlp.gate_proj.weight", "blk.%u.ffn_gate.weight", 0},
+    {"layers.%u.mlp.up_proj.weight", "blk.%u.ffn_up.weight", 0},
+    {"layers.%u.mlp.down_proj.weight", "blk.%u.ffn_down.weight", 0},
+};
+
+#define QWEN(type)                                                                                 \
+    {                                                                                              \
+        .model_type = type, .arch = type, .prefix = "model.", .keys = llama_keys,                  \
+        .n_keys = COUNT(llama_keys), .words = llama_words, .tensors = llama_tensors,               \
+        .n_tensors = COUNT(llama_tensors), .layer_tensors = qwen_layer_tensors,                    \
+        .n_layer_tensors = COUNT(qwen_layer_tensors), .ignored = llama_ignored,                    \
+        .window = HF_WINDOW_ASKED,                                                                 \
+    }
+
+/* --- phi3 (Phi3Config) ---------------------------------------------------------------------- */
+
+static const struct hf_tensor phi3_layer_tensors[] = {
+    {"layers.%u.input_layernorm.weight", "blk.%u.attn_norm.weight", 0},
+    {"layers.%u.self_attn.qkv_proj.weight", "blk.%u.attn_qkv.weight", 0},
+    {"layers.%u.self_attn.o_proj.weight", "blk.%u.attn_output.weight", 0},
+    {"layers.%u.post_attention_layernorm.weight", "blk.%u.ffn_norm.weight", 0},
+    {"layers.%u.mlp.gate_up_proj.weight", "blk.%u.ffn_up.weight", 0},
+    {"layers.%u.mlp.down_proj.weight", "blk.%u.ffn_down.weight", 0},
+};
+
+#define PHI3(type)                                                                                 \
+    {                                                                                              \
+        .model_type = type, .arch = type, .prefix = "model.", .keys = phi3_keys,                   \
+        .n_keys = COUNT(phi3_keys), .words = llama_words, .tensors = llama_tensors,                \
+        .n_tensors = COUNT(llama_tensors), .layer_tensors = phi3_layer_tensors,                    \
+        .n_layer_tensors = COUNT(phi3_layer_tensors), .ignored = llama_ignored,                    \
+        .window = HF_WINDOW_USED,                                                                  \
+    }
+
+static const struct hf_arch rows[] = {
+    LLAMA("llama", HF_WINDOW_UNKNOWN, 0),
+    LLAMA("mistral", HF_WINDOW_USED, 4096),
+    QWEN("qwen2"),
+    QWEN("qwen3"),
+    PHI3("phi3"),
+};
 
 /* --- look-ups ------------------------------------------------------------------------------- */
 

@@ -42,6 +42,10 @@ struct hf_tensor {
     unsigned flags;
 };
 
+/* UNKNOWN: transformers' model has no window, whatever config.json says. ASKED: it is used if
+ * use_sliding_window is true. */
+enum hf_window { HF_WINDOW_UNKNOWN, HF_WINDOW_USED, HF_WINDOW_ASKED };
+
 struct hf_arch {
     const char *model_type;
     const char *arch;   /* general.architecture */
@@ -54,6 +58,8 @@ struct hf_arch {
     const struct hf_tensor *layer_tensors;
     size_t n_layer_tensors;
     const char *const *ignored; /* endings of tensors that are no weights; NULL-terminated */
+    enum hf_window window;      /* what sliding_window means */
+    uint32_t window_default;    /* where config.json has none; 0: none */
 };
 
 /* NULL when there is none; past the end. */

@@ -10,16 +10,17 @@
 
 #define KEY_MAX 96
 
+/* Of a text that does not fit jansson writes as much as comes in one piece. */
 const char *hf_config_text(const json_t *value, char out[static HF_VALUE_TEXT])
 {
     if (!value)
         return strcpy(out, "nothing");
+    memset(out, 0, HF_VALUE_TEXT);
     size_t n = json_dumpb(value, out, HF_VALUE_TEXT - 4, JSON_ENCODE_ANY | JSON_ENSURE_ASCII);
     if (n >= HF_VALUE_TEXT - 4) {
-        memcpy(out + HF_VALUE_TEXT - 4, "...", 4);
-        return out;
+        out[HF_VALUE_TEXT - 4] = '\0';
+        strcat(out, "...");
     }
-    out[n] = '\0';
     return out;
 }
 
@@ -146,17 +147,64 @@ static enum status read_heads(struct hf_config *c, const json_t *json, struct er
     return STATUS_OK;
 }
 
+static const char sliding[] = "sliding_attention";
+
+/* How many layers have the window, if it is used: layer_types lists them, or max_window_layers is
+ * the first one. */
+static uint32_t count_windows(const struct hf_config *c, const json_t *json)
+{
+    uint32_t n_layers = number_of(c, json, "block_count"), n = 0;
+    const json_t *types = json_object_get(json, "layer_types");
+    const json_t *first = json_object_get(json, "max_window_layers");
+    if (json_is_array(types)) {
+        for (size_t i = 0; i < json_array_size(types); i++) {
+            const char *type = json_string_value(json_array_get(types, i));
+            n += type && strcmp(type, sliding) == 0;
+        }
+        return n;
+    }
+    json_int_t at = json_is_integer(first) ? json_integer_value(first) : 0;
+    return at <= 0 ? n_layers : at < n_layers ? n_layers - (uint32_t)at : 0;
+}
+
+/* A window that config.json has, and that some models use only when it says so, then for all layers
+ * or none here. */
+static enum status has_window(const struct hf_config *c, const json_t *json, bool *has,
+                              struct err *err)
+{
+    char text[HF_VALUE_TEXT];
+    const json_t *use = json_object_get(json, "use_sliding_window");
+    bool asked = c->arch->window == HF_WINDOW_ASKED;
+    *has = asked ? json_is_true(use) : c->arch->window == HF_WINDOW_USED;
+    if (!is_absent(use) && !json_is_boolean(use))
+        return err_param(err, STATUS_INVALID, "use_sliding_window",
+                         "use_sliding_window: expected true or false, found %s",
+                         hf_config_text(use, text));
+    if (!*has || !asked)
+        return STATUS_OK;
+    uint32_t n = count_windows(c, json), n_layers = number_of(c, json, "block_count");
+    if (n > 0 && n < n_layers)
+        return err_param(err, STATUS_UNSUPPORTED, "max_window_layers",
+                         "max_window_layers, layer_types: expected all of the %u layers with the "
+                         "window or none, found %u, which is not implemented",
+                         n_layers, n);
+    *has = n > 0;
+    return STATUS_OK;
+}
+
 /* A window at least as long as the context changes nothing. */
 static enum status write_window(const struct hf_config *c, const json_t *json, struct gguf_build *b,
                                 struct err *err)
 {
-    static const struct hf_key key = {"sliding_window", NULL, UINT32_MAX, 0, false};
+    struct hf_key key = {"sliding_window", NULL, UINT32_MAX, 0, false};
     char name[KEY_MAX];
-    double window;
-    const json_t *use = json_object_get(json, "use_sliding_window");
-    if (json_is_false(use))
-        return STATUS_OK;
-    enum status st = read_number(&key, json, &window, err);
+    double window = 0;
+    bool has;
+    enum status st = has_window(c, json, &has, err);
+    if (!json_object_get(json, key.name))
+        key.fallback = c->arch->window_default;
+    if (!st && has)
+        st = read_number(&key, json, &window, err);
     snprintf(name, sizeof name, "%s.attention.sliding_window", c->arch->arch);
     if (!st && window != 0 && window < number_of(c, json, "context_length"))
         gguf_build_u32(b, name, (uint32_t)window);
@@ -203,6 +251,7 @@ enum status hf_config_read(struct hf_config *c, const json_t *json, struct gguf_
 
 void hf_config_fini(struct hf_config *c)
 {
-    mem_free(c->rope_factors);
-    c->rope_factors = NULL;
+    for (uint32_t i = 0; i < c->n_vectors; i++)
+        mem_free(c->vectors[i].values);
+    c->n_vectors = 0;
 }

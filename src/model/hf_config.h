@@ -10,16 +10,22 @@
 
 enum hf_tying { HF_TYING_UNSAID, HF_TYING_NO, HF_TYING_YES };
 
+/* Numbers of config.json that are a tensor in GGUF: what divides the frequency of each pair. */
+#define HF_VECTORS 2
+struct hf_vector {
+    const char *name;
+    float *values; /* (n) */
+    uint32_t n;
+};
+
 struct hf_config {
     const struct hf_arch *arch;
     uint32_t n_layers;
     uint32_t n_vocab;
     uint32_t head_dim; /* given, or hidden_size / num_attention_heads */
     enum hf_tying tying;
-    /* (n_factors) what divides the frequency of each pair, to be the tensor rope_freqs.weight; NULL
-     * when nothing does. Freed by hf_config_fini. */
-    float *rope_factors;
-    uint32_t n_factors;
+    struct hf_vector vectors[HF_VECTORS]; /* freed by hf_config_fini */
+    uint32_t n_vectors;
 };
 
 /* Reads `json` and appends general.architecture and the "<arch>.*" pairs to `b`. Errors name the

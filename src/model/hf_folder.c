@@ -13,9 +13,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define ROPE_FACTORS "rope_freqs.weight"
-#define LINE         64
-#define SQUARE       32 /* values of a side */
+#define LINE   64
+#define SQUARE 32 /* values of a side */
 
 /* What the assembled model keeps: owned by it, freed by folder_close. */
 struct folder {
@@ -206,7 +205,7 @@ static enum status add_part(struct opening *o, const struct hf_tensor *row, uint
 static enum status add_parts(struct opening *o, struct err *err)
 {
     const struct hf_arch *arch = o->config.arch;
-    size_t max = arch->n_tensors + o->config.n_layers * arch->n_layer_tensors + 1;
+    size_t max = arch->n_tensors + o->config.n_layers * arch->n_layer_tensors + HF_VECTORS;
     o->parts = mem_array(max, sizeof *o->parts);
     enum status st = o->parts ? STATUS_OK : no_memory(err);
     for (size_t i = 0; i < arch->n_tensors && !st; i++)
@@ -217,21 +216,22 @@ static enum status add_parts(struct opening *o, struct err *err)
     return st;
 }
 
-static void add_factors(struct opening *o)
+static void add_vectors(struct opening *o)
 {
-    if (!o->config.rope_factors)
-        return;
-    struct part *p = &o->parts[o->n_parts++];
-    strcpy(p->name, ROPE_FACTORS);
-    p->tensor = (struct tensor){
-        .name = p->name,
-        .type = TENSOR_F32,
-        .n_dims = 1,
-        .dims = {o->config.n_factors, 1, 1, 1},
-        .data = o->config.rope_factors,
-        .size = o->config.n_factors * sizeof(float),
-    };
-    p->copy = true;
+    for (uint32_t i = 0; i < o->config.n_vectors; i++) {
+        const struct hf_vector *v = &o->config.vectors[i];
+        struct part *p = &o->parts[o->n_parts++];
+        snprintf(p->name, sizeof p->name, "%s", v->name);
+        p->tensor = (struct tensor){
+            .name = p->name,
+            .type = TENSOR_F32,
+            .n_dims = 1,
+            .dims = {v->n, 1, 1, 1},
+            .data = v->values,
+            .size = v->n * sizeof(float),
+        };
+        p->copy = true;
+    }
 }
 
 static bool is_taken(const struct opening *o, const struct safetensors_tensor *t)
@@ -348,7 +348,7 @@ static enum status read_tensors(struct opening *o, struct err *err)
         st = check_vocab(o, err);
     if (st)
         return st;
-    add_factors(o);
+    add_vectors(o);
     return make_copies(o, err);
 }
 

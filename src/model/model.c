@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct arch *const archs[] = {&arch_llama};
+static const struct arch *const archs[] = {&arch_llama, &arch_qwen2, &arch_qwen3, &arch_phi3};
 #define ARCH_COUNT (sizeof archs / sizeof archs[0])
 
 #define NAME_MAX_BYTES 64
@@ -251,7 +251,7 @@ static enum status allocate(struct model **out, const struct model_config *c,
 
 enum status model_bind(struct model **out, const struct gguf *g, struct err *err)
 {
-    const struct arch *arch;
+    const struct arch *arch = NULL;
     enum status st = model_arch(&arch, g, err);
     if (st)
         return st;

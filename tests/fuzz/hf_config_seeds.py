@@ -32,6 +32,15 @@ def seeds():
     yield "llama3_low_high", BASE | {"rope_scaling": LLAMA3 | {"low_freq_factor": 4}}
     yield "partial", BASE | {"partial_rotary_factor": 0.01, "rope_parameters": LLAMA3}
     yield "yarn", BASE | {"rope_scaling": {"rope_type": "yarn" * 100}}
+    for path in sorted(GOLDEN.parent.glob("relatives/*/config.json")):
+        yield path.parent.name, json.loads(path.read_text())
+    phi3 = json.loads((GOLDEN.parent / "relatives/phi3/config.json").read_text())
+    yield "phi3_few_factors", phi3 | {"partial_rotary_factor": 0.5}
+    negative = phi3["rope_scaling"] | {"long_factor": [-1] * 12}
+    yield "phi3_bad_factor", phi3 | {"rope_scaling": negative}
+    yield "phi3_original", phi3 | {"original_max_position_embeddings": 1}
+    yield "qwen2_some_windows", BASE | {"model_type": "qwen2", "use_sliding_window": True,
+                                        "layer_types": ["sliding_attention", 3]}
     yield "window", BASE | {"sliding_window": 5}
     yield "quantised", BASE | {"quantization_config": {"a": ["\u00e9" * 50]}}
 

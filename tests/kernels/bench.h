@@ -310,7 +310,7 @@ static void bench_attn(const struct check_level *level, enum kv_type type, size_
         .k = &level->k,
         .type = type,
         .a = {(char *)kv, (char *)kv + bytes, 2 * bytes, blocks, 0, BENCH_POSITIONS, BENCH_DIM, n_q,
-              q, seen, m, l, accs, scratch},
+              q, seen, 0, m, l, accs, scratch},
         .store = {.head_dim = BENCH_DIM, .key = rows[0], .value = rows[1]},
     };
     random_floats(rows[0], ATTN_MAX_QUERIES * BENCH_DIM, 0.1f);

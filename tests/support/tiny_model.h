@@ -22,6 +22,8 @@ struct tiny_model {
     uint32_t n_layers, d_model, n_heads, n_kv_heads, head_dim, d_ff, n_vocab;
     bool biases;
     bool rope_factors;
+    bool head_norms;
+    uint32_t window;  /* 0: none */
     const char *skip; /* a key (without the prefix) or tensor left out */
     /* One wrong thing: a key with another number, a tensor of another type or shape. */
     const char *wrong_key;
@@ -115,6 +117,10 @@ static inline void tiny_layer(struct tiny_model *t, uint32_t l)
         tiny_layer_tensor(t, l, "attn_v.bias", TENSOR_F32, kv, 1);
         tiny_layer_tensor(t, l, "attn_output.bias", TENSOR_F32, d, 1);
     }
+    if (t->head_norms) {
+        tiny_layer_tensor(t, l, "attn_q_norm.weight", TENSOR_F32, t->head_dim, 1);
+        tiny_layer_tensor(t, l, "attn_k_norm.weight", TENSOR_F32, t->head_dim, 1);
+    }
     tiny_layer_tensor(t, l, "ffn_norm.weight", TENSOR_F32, d, 1);
     tiny_layer_tensor(t, l, "ffn_gate.weight", TENSOR_Q4_0, d, t->d_ff);
     tiny_layer_tensor(t, l, "ffn_up.weight", TENSOR_Q8_0, d, t->d_ff);
@@ -136,6 +142,8 @@ static inline void tiny_write(struct tiny_model *t)
     tiny_key(t, "attention.value_length", t->head_dim);
     tiny_key(t, "rope.dimension_count", t->head_dim);
     tiny_key(t, "vocab_size", t->n_vocab);
+    if (t->window)
+        tiny_key(t, "attention.sliding_window", t->window);
     snprintf(key, sizeof key, "%s.attention.layer_norm_rms_epsilon", t->arch);
     if (!tiny_same(t->skip, "attention.layer_norm_rms_epsilon"))
         gguf_writer_f32(&t->writer, key, 1e-5f);

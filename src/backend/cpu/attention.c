@@ -50,16 +50,29 @@ uint32_t attention_max_spans(const struct backend_options *o)
     return (o->n_ctx + ATTN_SPAN - 1) / ATTN_SPAN;
 }
 
+/* The first span that holds a position which the tile's first row, that looks back furthest, sees.
+ */
+static uint32_t first_span(const struct cpu *c, const struct attn_tile *tile)
+{
+    uint32_t window = c->step.window;
+    uint32_t seen = c->step.seqs[tile->seq].n_past + tile->row + 1;
+    return window && seen > window ? (seen - window) / ATTN_SPAN : 0;
+}
+
 static void add_tile(struct cpu *c, const struct attn_tile *tile)
 {
     struct cpu_step *s = &c->step;
     const struct model_config *m = &c->base.model->config;
     const struct attn_tile *previous = s->n_tiles ? &s->tiles[s->n_tiles - 1] : NULL;
     uint32_t n_positions = s->seqs[tile->seq].n_past + tile->row + tile->n_rows;
-    uint32_t group = group_heads(m), n_spans = (n_positions + ATTN_SPAN - 1) / ATTN_SPAN;
+    uint32_t first = first_span(c, tile), group = group_heads(m);
+    uint32_t n_spans = (n_positions + ATTN_SPAN - 1) / ATTN_SPAN - first;
+    uint32_t n_seen = c->step.window ? c->step.window + tile->n_rows : n_positions;
     bool divide = tile->n_rows == 1 && group <= ATTN_MAX_QUERIES;
     struct attn_tile t = *tile;
-    uint64_t cost = (n_positions + KV_BLOCK - 1) / KV_BLOCK; /* of a group */
+    n_seen = n_seen < n_positions ? n_seen : n_positions;
+    uint64_t cost = (n_seen + KV_BLOCK - 1) / KV_BLOCK; /* of a group */
+    t.span0 = first;
     cost *= COST_UNIT * (t.n_rows * group + BLOCK_LOAD_COST);
     t.n_spans = divide ? n_spans : 0;
     t.n_units = divide ? m->n_kv_heads * n_spans : m->n_heads;
@@ -92,10 +105,12 @@ static void cut_line(struct cpu *c)
     c->attn_cuts[n_workers] = (struct attn_cut){s->n_tiles, 0};
 }
 
-void attention_plan(struct cpu *c, bool last_layer)
+void attention_plan(struct cpu *c, uint32_t layer)
 {
     struct cpu_step *s = &c->step;
+    bool last_layer = cpu_is_last(c, layer);
     uint32_t rows = tile_rows(&c->base.model->config);
+    s->window = c->layers[layer].weights->window;
     s->n_tiles = 0;
     for (uint32_t i = 0; i < s->n_seqs; i++) {
         const struct cpu_seq *q = &s->seqs[i];
@@ -153,7 +168,7 @@ static void divide_sum(float *acc, float l, size_t dim)
         acc[d] *= inverse;
 }
 
-/* Over the spans [begin, end), from the first state. */
+/* Over the spans [begin, end) of the tile, from the first state. */
 static void attend_spans(const struct cpu *c, uint32_t layer, const struct attn_tile *t,
                          uint32_t kv_head, struct query_set *set, uint32_t begin, uint32_t end,
                          int worker)
@@ -161,6 +176,7 @@ static void attend_spans(const struct cpu *c, uint32_t layer, const struct attn_
     const struct model_config *m = &c->base.model->config;
     const struct cpu_seq *seq = &c->step.seqs[t->seq];
     uint32_t n_positions = seq->n_past + t->row + t->n_rows;
+    uint32_t to = (t->span0 + end) * ATTN_SPAN;
     for (size_t i = 0; i < set->n; i++) {
         memset(set->acc[i], 0, m->head_dim * sizeof(float));
         set->m[i] = -INFINITY;
@@ -171,12 +187,13 @@ static void attend_spans(const struct cpu *c, uint32_t layer, const struct attn_
         .values = cpu_kv_span(c, layer, 0, 1, kv_head),
         .block_bytes = cpu_kv_block_bytes(c),
         .blocks = seq->blocks,
-        .first = begin * ATTN_SPAN,
-        .end = end * ATTN_SPAN < n_positions ? end * ATTN_SPAN : n_positions,
+        .first = (t->span0 + begin) * ATTN_SPAN,
+        .end = to < n_positions ? to : n_positions,
         .head_dim = m->head_dim,
         .n_q = set->n,
         .q = set->q,
         .seen = set->seen,
+        .window = c->step.window,
         .m = set->m,
         .l = set->l,
         .acc = set->acc,
@@ -191,8 +208,8 @@ static void attend(const struct cpu *c, uint32_t layer, const struct attn_tile *
     const struct model_config *m = &c->base.model->config;
     struct query_set set;
     gather_queries(c, t, head, n_heads, &set);
-    attend_spans(c, layer, t, head / group_heads(m), &set, 0, attention_max_spans(&c->base.options),
-                 worker);
+    attend_spans(c, layer, t, head / group_heads(m), &set, 0,
+                 attention_max_spans(&c->base.options) - t->span0, worker);
     for (size_t i = 0; i < set.n; i++)
         divide_sum(set.acc[i], set.l[i], m->head_dim);
 }

@@ -59,7 +59,8 @@ struct attn_tile {
     uint32_t n_rows;
     uint32_t out;         /* the row of the attention buffer that takes its first row's result */
     uint32_t n_units;     /* its heads; or, with spans, its KV heads times their spans */
-    uint32_t n_spans;     /* of ATTN_SPAN positions, when they may be divided; else 0 */
+    uint32_t span0;       /* of ATTN_SPAN positions: the first that it sees */
+    uint32_t n_spans;     /* from there on, when they may be divided; else 0 */
     uint64_t unit_cost;   /* a block of positions for one row and head is COST_UNIT */
     uint64_t cost_before; /* of all earlier tiles */
 };
@@ -79,6 +80,7 @@ struct cpu_step {
     uint32_t n_rows;
     uint32_t n_out;
     uint32_t n_tiles;
+    uint32_t window;    /* that the tiles were planned with */
     uint32_t layer;     /* the next to compute */
     uint32_t layer_end; /* of the advance under way */
     bool dropped;       /* rows of dropped sequences are still among the rows */
@@ -190,7 +192,7 @@ void forward_head(struct cpu *c, int worker);
 
 /* attention.c: the step's tiles for a layer, made by the engine thread before the layer runs;
  * attention_run is the phase. */
-void attention_plan(struct cpu *c, bool last_layer);
+void attention_plan(struct cpu *c, uint32_t layer);
 uint32_t attention_max_tiles(const struct model_config *m, const struct backend_options *o);
 uint32_t attention_max_spans(const struct backend_options *o);
 void attention_run(struct cpu *c, uint32_t layer, int worker);

@@ -89,8 +89,10 @@ static void phase_attn_in(struct cpu *c, uint32_t layer, int worker)
     const struct cpu_layer *l = &c->layers[layer];
     const struct model_layer *before = layer == 0 ? NULL : l[-1].weights;
     size_t d = c->base.model->config.d_model, begin, end;
-    if (worker == 0 && (layer == c->step.layer || cpu_is_last(c, layer)))
-        attention_plan(c, cpu_is_last(c, layer));
+    bool other =
+        layer == c->step.layer || cpu_is_last(c, layer) || before->window != l->weights->window;
+    if (worker == 0 && other)
+        attention_plan(c, layer);
     slice(c, c->step.n_rows, 1, worker, &begin, &end);
     for (size_t i = begin; i < end; i++) {
         float *x = c->step.x + i * d, *delta = layer == 0 ? NULL : c->step.delta + i * d;

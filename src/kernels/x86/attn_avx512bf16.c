@@ -121,7 +121,7 @@ ALWAYS_INLINE void add_values(const struct attn_tile *t, enum kv_type type, size
 #pragma GCC unroll 16 /* or the sums live in memory */
         for (size_t i = 0; i < vectors; i++)
             acc[r][i] = v_zero();
-    for (uint32_t first = 0; first < t->n_positions; first += KV_BLOCK) {
+    for (uint32_t first = t->begin; first < t->n_positions; first += KV_BLOCK) {
         const char *v = tile_block(t, t->a->values, first) + 4 * dim;
         const char *next = after_values(t, first) + 4 * dim;
         uint32_t left = t->n_positions - first, end = first + (left < KV_BLOCK ? left : KV_BLOCK);

@@ -30,24 +30,25 @@
 
 /* Weights of one query relative to their maximum; returns their sum. A query that sees nothing has
  * the maximum -infinity and only zeros. */
-static float softmax(const struct attn_work *w, size_t row, uint32_t seen, uint32_t n, float *max)
+static float softmax(const struct attn_tile *t, size_t row, float *max)
 {
-    float *s = w->scores + row * ATTN_SPAN;
+    float *s = t->w->scores + row * ATTN_SPAN;
+    uint32_t from = t->from[row], seen = t->seen[row], n = t->n_positions;
     vec most = v_set1(-INFINITY), sum = v_zero();
-    for (uint32_t j = 0; j < n; j += LANES) {
+    for (uint32_t j = t->begin; j < n; j += LANES) {
         vec x = v_load(s + j);
-        if (j + LANES > seen) {
-            x = v_below(x, (int)seen - (int)j);
+        if (j + LANES > seen || j < from) {
+            x = v_from(v_below(x, (int)seen - (int)j), (int)from - (int)j);
             v_store(s + j, x);
         }
         most = v_max(most, x);
     }
     *max = v_max_of(most);
     vec shift = v_set1(fmaxf(*max, -FLT_MAX));
-    for (uint32_t j = 0; j < n; j += LANES) {
+    for (uint32_t j = t->begin; j < n; j += LANES) {
         vec p = v_exp(v_sub(v_load(s + j), shift));
         sum = v_add(sum, p);
-        put_weights(w, row, j, p);
+        put_weights(t->w, row, j, p);
     }
     return v_sum_of(sum);
 }
@@ -68,7 +69,7 @@ static void tile_softmax(struct attn_tile *t, size_t n)
     const struct attn_args *a = t->a;
     float later_m[MAX_QUERIES + LANES], later_l[MAX_QUERIES + LANES];
     for (size_t r = 0; r < n; r++)
-        later_l[r] = softmax(t->w, r, t->seen[r], t->n_positions, &later_m[r]);
+        later_l[r] = softmax(t, r, &later_m[r]);
     for (size_t r = 0; r < n; r += LANES) {
         size_t lanes = n - r < LANES ? n - r : LANES;
         vec max, factor, later_factor;
@@ -92,20 +93,37 @@ ALWAYS_INLINE void tile_values(const struct attn_tile *t, enum kv_type type, siz
         add_values(t, type, dim, n, 1);
 }
 
+/* A position as one of the span's, 0 .. ATTN_SPAN. */
+static inline uint32_t in_span(const struct attn_tile *t, uint32_t position)
+{
+    uint32_t at = position > t->first ? position - t->first : 0;
+    return at < ATTN_SPAN ? at : ATTN_SPAN;
+}
+
+/* What the tile's n queries see here. False: nothing. */
+static inline bool tile_sees(struct attn_tile *t, size_t n)
+{
+    const struct attn_args *a = t->a;
+    uint32_t begin = ATTN_SPAN, end = 0;
+    for (size_t r = 0; r < n; r++) {
+        uint32_t see = a->seen[t->i + r];
+        uint32_t from = in_span(t, a->window && see > a->window ? see - a->window : 0);
+        see = in_span(t, see < a->end ? see : a->end);
+        begin = from < see && from < begin ? from : begin;
+        end = from < see && see > end ? see : end;
+        t->from[r] = from;
+        t->seen[r] = see;
+    }
+    t->begin = begin / KV_BLOCK * KV_BLOCK;
+    t->n_positions = end;
+    return begin < end;
+}
+
 ALWAYS_INLINE void attend_tile(struct attn_tile *t, enum kv_type type, size_t n)
 {
-    uint32_t end = 0;
-    for (size_t r = 0; r < n; r++) {
-        uint32_t see = t->a->seen[t->i + r];
-        see = see < t->a->end ? see : t->a->end;
-        see = see > t->first ? see - t->first : 0;
-        t->seen[r] = see < ATTN_SPAN ? see : ATTN_SPAN;
-        end = t->seen[r] > end ? t->seen[r] : end;
-    }
-    t->n_positions = end;
-    if (end == 0)
+    if (!tile_sees(t, n))
         return;
-    for (uint32_t j = 0; j < end; j += KV_BLOCK)
+    for (uint32_t j = t->begin; j < t->n_positions; j += KV_BLOCK)
         score_block(t, type, j, n);
     tile_softmax(t, n);
     tile_values(t, type, n);

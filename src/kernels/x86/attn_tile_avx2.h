@@ -34,8 +34,10 @@ struct attn_tile {
     const float *q;
     size_t i; /* its first query */
     uint32_t first;
+    uint32_t begin;                /* the block with the first position that a query sees here */
     uint32_t n_positions;          /* that the query with the most sees here */
-    uint32_t seen[ATTN_TILE];      /* per query */
+    uint32_t from[ATTN_TILE];      /* per query: it sees none before this one */
+    uint32_t seen[ATTN_TILE];      /* per query: and none from this one on */
     float factor[ATTN_TILE];       /* of what came before the span */
     float later_factor[ATTN_TILE]; /* of the span */
 };
@@ -50,7 +52,7 @@ static inline const char *tile_block(const struct attn_tile *t, const char *head
 static inline const char *after_keys(const struct attn_tile *t, uint32_t j)
 {
     bool more = j + KV_BLOCK < t->n_positions;
-    return more ? tile_block(t, t->a->keys, j + KV_BLOCK) : tile_block(t, t->a->values, 0);
+    return more ? tile_block(t, t->a->keys, j + KV_BLOCK) : tile_block(t, t->a->values, t->begin);
 }
 
 static inline const char *after_values(const struct attn_tile *t, uint32_t j)

@@ -131,6 +131,12 @@ ALWAYS_INLINE vec v_below(vec x, int n)
     return _mm256_blendv_ps(_mm256_set1_ps(-INFINITY), x, _mm256_castsi256_ps(lanes_below(n)));
 }
 
+/* All but the first n lanes (none are left out when negative), those -infinity. */
+ALWAYS_INLINE vec v_from(vec x, int n)
+{
+    return _mm256_blendv_ps(x, _mm256_set1_ps(-INFINITY), _mm256_castsi256_ps(lanes_below(n)));
+}
+
 /* exp(x) for x <= 0; exp(-infinity) is 0, exp(0) is 1. */
 ALWAYS_INLINE vec v_exp(vec x)
 {

@@ -122,10 +122,21 @@ ALWAYS_INLINE float v_sum_of(vec x)
     return _mm512_reduce_add_ps(x);
 }
 
-/* The first n lanes (n < LANES, none when negative), the others -infinity. */
+ALWAYS_INLINE __mmask16 lanes_before(int n)
+{
+    return lanes_below(n <= 0 ? 0 : n < LANES ? (size_t)n : LANES);
+}
+
+/* The first n lanes (none when negative), the others -infinity. */
 ALWAYS_INLINE vec v_below(vec x, int n)
 {
-    return _mm512_mask_mov_ps(_mm512_set1_ps(-INFINITY), lanes_below(n > 0 ? (size_t)n : 0), x);
+    return _mm512_mask_mov_ps(_mm512_set1_ps(-INFINITY), lanes_before(n), x);
+}
+
+/* All but the first n lanes (none are left out when negative), those -infinity. */
+ALWAYS_INLINE vec v_from(vec x, int n)
+{
+    return _mm512_mask_mov_ps(x, lanes_before(n), _mm512_set1_ps(-INFINITY));
 }
 
 /* exp(x) for x <= 0, -infinity included, within 2 ulp and |x| 2^-24 of rounding x log2(e) = n + f,

@@ -61,6 +61,34 @@ static void more_linear(struct gguf_writer *w)
     gguf_writer_f32(w, "llama.rope.freq_base", 5e5f);
 }
 
+static void more_whole_yarn(struct gguf_writer *w)
+{
+    gguf_writer_string(w, "llama.rope.scaling.type", "yarn");
+    gguf_writer_f32(w, "llama.rope.scaling.factor", 8.0f);
+    gguf_writer_u32(w, "llama.rope.scaling.original_context_length", 64);
+    gguf_writer_f32(w, "llama.rope.scaling.attn_factor", 0.5f);
+    gguf_writer_f32(w, "llama.rope.scaling.yarn_attn_factor", 3.0f);
+    gguf_writer_f32(w, "llama.rope.scaling.yarn_beta_slow", 2.0f);
+    gguf_writer_u32(w, "llama.attention.sliding_window", 9);
+    gguf_writer_f32(w, "llama.attention.scale", 0.25f);
+}
+
+static void reads_yarn_window_and_scale(void **state)
+{
+    (void)state;
+    struct tiny_model t = tiny_model_default;
+    struct err err = {0};
+    t.more = more_whole_yarn;
+    assert_int_equal(tiny_model_bind(&t, &err), STATUS_OK);
+    const struct model_rope *r = &t.model->config.rope[ROPE_MAIN];
+    assert_int_equal(r->scaling, ROPE_SCALING_YARN);
+    assert_true(r->factor == 8 && r->attn_factor == 1.5f && r->n_ctx_original == 64);
+    assert_true(r->beta_fast == 32 && r->beta_slow == 2);
+    assert_int_equal(t.model->layers[2].window, 9);
+    assert_true(t.model->config.attention_scale == 0.25f);
+    tiny_model_fini(&t);
+}
+
 static void reads_optional_features(void **state)
 {
     (void)state;
@@ -253,6 +281,7 @@ int main(void)
         cmocka_unit_test(binds_a_good_file),
         cmocka_unit_test(fills_in_what_is_absent),
         cmocka_unit_test(reads_optional_features),
+        cmocka_unit_test(reads_yarn_window_and_scale),
         cmocka_unit_test(refuses_what_is_wrong),
         cmocka_unit_test(refuses_an_unknown_architecture),
         cmocka_unit_test(refuses_features_it_lacks),
