@@ -53,13 +53,16 @@ struct arch {
     enum norm_kind norm;
     enum position_kind position;
     enum rope_style rope_style;
-    enum ffn_activation ffn_activation;
+    enum activation activation;
     bool embedding_scaled; /* by sqrt(d_model) */
     /* Every so-manieth layer sees all positions and turns by ROPE_MAIN, the others have the window
      * and turn by ROPE_LOCAL, whose base is local_rope_base where the file names none. 0: all
      * layers alike, with the window if there is one. */
     uint32_t global_period;
     float local_rope_base;
+    /* A model of so many layers scales queries by 1 / sqrt(d_model / n_heads), for which its files
+     * have no key; 0: none does. */
+    uint32_t wide_scale_layers;
     const struct arch_tensor *tensors; /* of the model */
     size_t n_tensors;
     const struct arch_tensor *layer_tensors; /* of each layer */
@@ -72,6 +75,8 @@ extern const struct arch arch_llama;
 extern const struct arch arch_qwen2;
 extern const struct arch arch_qwen3;
 extern const struct arch arch_phi3;
+extern const struct arch arch_gpt2;
+extern const struct arch arch_gemma3;
 
 /* The row of general.architecture; an unknown one lists those that there are. */
 enum status model_arch(const struct arch **out, const struct gguf *g, struct err *err);

@@ -105,8 +105,10 @@ static enum status fill_defaults(struct model_config *c, const struct arch *arch
     }
     if (c->n_rot == 0)
         c->n_rot = c->head_dim;
+    bool wide = arch->wide_scale_layers > 0 && c->n_layers == arch->wide_scale_layers;
     if (c->attention_scale == 0)
-        c->attention_scale = (float)(1 / sqrt((double)c->head_dim));
+        c->attention_scale =
+            (float)(1 / sqrt(wide ? (double)(c->d_model / c->n_heads) : (double)c->head_dim));
     c->embedding_scale = arch->embedding_scaled ? sqrtf((float)c->d_model) : 1;
     return STATUS_OK;
 }
@@ -165,6 +167,23 @@ static enum status read_rope_style(struct model_config *c, const struct gguf *g,
     return STATUS_OK;
 }
 
+/* The same of their activation, which GGUF takes for granted. */
+static enum status read_activation(struct model_config *c, const struct gguf *g, struct err *err)
+{
+    struct gguf_string form;
+    if (!gguf_value(g, HF_FOLDER_ACTIVATION))
+        return STATUS_OK;
+    enum status st = gguf_get_string(g, HF_FOLDER_ACTIVATION, &form, err);
+    if (st)
+        return st;
+    if (!config_string_is(form, HF_FOLDER_ERF))
+        return err_param(err, STATUS_INVALID, HF_FOLDER_ACTIVATION,
+                         HF_FOLDER_ACTIVATION ": expected \"" HF_FOLDER_ERF "\", found \"%.*s\"",
+                         (int)(form.len < 64 ? form.len : 64), form.bytes);
+    c->activation = ACTIVATION_GELU_ERF;
+    return STATUS_OK;
+}
+
 static enum status check_refused(const struct arch *arch, const struct gguf *g, struct err *err)
 {
     for (const char *const *name = arch->refused_keys; *name; name++) {
@@ -186,7 +205,7 @@ enum status config_read(struct model_config *c, const struct arch *arch, const s
         .norm = arch->norm,
         .position = arch->position,
         .rope_style = arch->rope_style,
-        .ffn_activation = arch->ffn_activation,
+        .activation = arch->activation,
     };
     enum status st = check_refused(arch, g, err);
     if (!st)
@@ -201,5 +220,7 @@ enum status config_read(struct model_config *c, const struct arch *arch, const s
         st = config_read_rope(c, arch, g, err);
     if (!st)
         st = read_rope_style(c, g, err);
+    if (!st)
+        st = read_activation(c, g, err);
     return st;
 }

@@ -69,6 +69,17 @@ static bool is_of_the_file(const struct gguf_value *v)
     return false;
 }
 
+/* No key of GGUF says which form of an activation is meant: readers take the usual one. */
+static enum status check_activation(const struct gguf *g, struct err *err)
+{
+    if (!gguf_value(g, HF_FOLDER_ACTIVATION))
+        return STATUS_OK;
+    return err_param(err, STATUS_UNSUPPORTED, "activation_function",
+                     "%s/config.json: activation_function: expected one that GGUF files of this "
+                     "architecture mean, found another, which readers would not know of",
+                     gguf_path(g));
+}
+
 static enum status write_metadata(const struct writer *w, struct gguf_build *b, struct err *err)
 {
     const struct gguf *g = w->l->gguf;
@@ -208,7 +219,9 @@ static enum status prepare(struct writer *w, struct err *err)
 static enum status write_all(struct writer *w, struct err *err)
 {
     const struct gguf *g = w->l->gguf;
-    enum status st = prepare(w, err);
+    enum status st = check_activation(g, err);
+    if (!st)
+        st = prepare(w, err);
     if (!st)
         st = write_head(w, err);
     for (size_t i = 0; i < gguf_tensor_count(g) && !st; i++)

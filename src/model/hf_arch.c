@@ -112,12 +112,127 @@ static const struct hf_tensor phi3_layer_tensors[] = {
         .window = HF_WINDOW_USED,                                                                  \
     }
 
+/* --- gpt2 (GPT2Config) ---------------------------------------------------------------------- */
+
+static const struct hf_key gpt2_keys[] = {
+    {"n_layer", "block_count", LIMIT_MODEL_LAYERS, 0, true},
+    {"n_embd", "embedding_length", LIMIT_MODEL_WIDTH, 0, true},
+    {"n_inner", "feed_forward_length", LIMIT_MODEL_WIDTH, 0, false},
+    {"n_positions", "context_length", UINT32_MAX, 0, true},
+    {"n_head", "attention.head_count", LIMIT_MODEL_HEADS, 0, true},
+    {"layer_norm_epsilon", "attention.layer_norm_epsilon", 0, 1e-5, false},
+    {"vocab_size", "vocab_size", LIMIT_MODEL_VOCAB, 0, true},
+};
+
+static const struct hf_word gpt2_words[] = {{"scale_attn_weights", "true"},
+                                            {"scale_attn_by_inverse_layer_idx", "false"},
+                                            {"add_cross_attention", "false"},
+                                            {NULL, NULL}};
+
+static const struct hf_tensor gpt2_tensors[] = {
+    {"wte.weight", "token_embd.weight", 0},       {"wpe.weight", "position_embd.weight", 0},
+    {"ln_f.weight", "output_norm.weight", 0},     {"ln_f.bias", "output_norm.bias", 0},
+    {"lm_head.weight", "output.weight", HF_TIED},
+};
+
+static const struct hf_tensor gpt2_layer_tensors[] = {
+    {"h.%u.ln_1.weight", "blk.%u.attn_norm.weight", 0},
+    {"h.%u.ln_1.bias", "blk.%u.attn_norm.bias", 0},
+    {"h.%u.attn.c_attn.weight", "blk.%u.attn_qkv.weight", HF_TRANSPOSED},
+    {"h.%u.attn.c_attn.bias", "blk.%u.attn_qkv.bias", 0},
+    {"h.%u.attn.c_proj.weight", "blk.%u.attn_output.weight", HF_TRANSPOSED},
+    {"h.%u.attn.c_proj.bias", "blk.%u.attn_output.bias", 0},
+    {"h.%u.ln_2.weight", "blk.%u.ffn_norm.weight", 0},
+    {"h.%u.ln_2.bias", "blk.%u.ffn_norm.bias", 0},
+    {"h.%u.mlp.c_fc.weight", "blk.%u.ffn_up.weight", HF_TRANSPOSED},
+    {"h.%u.mlp.c_fc.bias", "blk.%u.ffn_up.bias", 0},
+    {"h.%u.mlp.c_proj.weight", "blk.%u.ffn_down.weight", HF_TRANSPOSED},
+    {"h.%u.mlp.c_proj.bias", "blk.%u.ffn_down.bias", 0},
+};
+
+/* Which positions see which: published files have that too. */
+static const char *const gpt2_ignored[] = {".attn.bias", ".attn.masked_bias", NULL};
+
+/* --- gemma3_text (Gemma3TextConfig) --------------------------------------------------------- */
+
+static const struct hf_key gemma3_keys[] = {
+    {"num_hidden_layers", "block_count", LIMIT_MODEL_LAYERS, 0, true},
+    {"hidden_size", "embedding_length", LIMIT_MODEL_WIDTH, 0, true},
+    {"intermediate_size", "feed_forward_length", LIMIT_MODEL_WIDTH, 0, true},
+    {"max_position_embeddings", "context_length", UINT32_MAX, 131072, false},
+    {"num_attention_heads", "attention.head_count", LIMIT_MODEL_HEADS, 8, false},
+    {"num_key_value_heads", "attention.head_count_kv", LIMIT_MODEL_HEADS, 4, false},
+    {"head_dim", "attention.key_length", LIMIT_MODEL_HEAD_DIM, 256, false},
+    {"head_dim", "attention.value_length", LIMIT_MODEL_HEAD_DIM, 256, false},
+    {"rms_norm_eps", "attention.layer_norm_rms_epsilon", 0, 1e-6, false},
+    {"vocab_size", "vocab_size", LIMIT_MODEL_VOCAB, 0, true},
+};
+
+static const struct hf_word gemma3_words[] = {
+    {"hidden_activation", "gelu_pytorch_tanh"}, {"attention_bias", "false"},
+    {"use_bidirectional_attention", "false"},   {"attn_logit_softcapping", "null"},
+    {"final_logit_softcapping", "null"},        {NULL, NULL}};
+
+static const struct hf_tensor gemma3_tensors[] = {
+    {"embed_tokens.weight", "token_embd.weight", 0},
+    {"norm.weight", "output_norm.weight", HF_PLUS_ONE},
+    {"lm_head.weight", "output.weight", HF_TIED},
+};
+
+static const struct hf_tensor gemma3_layer_tensors[] = {
+    {"layers.%u.input_layernorm.weight", "blk.%u.attn_norm.weight", HF_PLUS_ONE},
+    {"layers.%u.self_attn.q_proj.weight", "blk.%u.attn_q.weight", 0},
+    {"layers.%u.self_attn.k_proj.weight", "blk.%u.attn_k.weight", 0},
+    {"layers.%u.self_attn.v_proj.weight", "blk.%u.attn_v.weight", 0},
+    {"layers.%u.self_attn.o_proj.weight", "blk.%u.attn_output.weight", 0},
+    {"layers.%u.self_attn.q_norm.weight", "blk.%u.attn_q_norm.weight", HF_PLUS_ONE},
+    {"layers.%u.self_attn.k_norm.weight", "blk.%u.attn_k_norm.weight", HF_PLUS_ONE},
+    {"layers.%u.post_attention_layernorm.weight", "blk.%u.post_attention_norm.weight", HF_PLUS_ONE},
+    {"layers.%u.pre_feedforward_layernorm.weight", "blk.%u.ffn_norm.weight", HF_PLUS_ONE},
+    {"layers.%u.mlp.gate_proj.weight", "blk.%u.ffn_gate.weight", 0},
+    {"layers.%u.mlp.up_proj.weight", "blk.%u.ffn_up.weight", 0},
+    {"layers.%u.mlp.down_proj.weight", "blk.%u.ffn_down.weight", 0},
+    {"layers.%u.post_feedforward_layernorm.weight", "blk.%u.post_ffw_norm.weight", HF_PLUS_ONE},
+};
+
 static const struct hf_arch rows[] = {
     LLAMA("llama", HF_WINDOW_UNKNOWN, 0),
     LLAMA("mistral", HF_WINDOW_USED, 4096),
     QWEN("qwen2"),
     QWEN("qwen3"),
     PHI3("phi3"),
+    {
+        .model_type = "gpt2",
+        .arch = "gpt2",
+        .prefix = "transformer.",
+        .keys = gpt2_keys,
+        .n_keys = COUNT(gpt2_keys),
+        .words = gpt2_words,
+        .tensors = gpt2_tensors,
+        .n_tensors = COUNT(gpt2_tensors),
+        .layer_tensors = gpt2_layer_tensors,
+        .n_layer_tensors = COUNT(gpt2_layer_tensors),
+        .ignored = gpt2_ignored,
+        .tied = true,
+        .learned_positions = true,
+        .more = hf_gpt2_more,
+    },
+    {
+        .model_type = "gemma3_text",
+        .arch = "gemma3",
+        .prefix = "model.",
+        .keys = gemma3_keys,
+        .n_keys = COUNT(gemma3_keys),
+        .words = gemma3_words,
+        .tensors = gemma3_tensors,
+        .n_tensors = COUNT(gemma3_tensors),
+        .layer_tensors = gemma3_layer_tensors,
+        .n_layer_tensors = COUNT(gemma3_layer_tensors),
+        .ignored = llama_ignored,
+        .tied = true,
+        .rope_base = 1e6,
+        .more = hf_gemma3_more,
+    },
 };
 
 /* --- look-ups ------------------------------------------------------------------------------- */

@@ -7,6 +7,10 @@
 #ifndef FIRSTLIGHT_MODEL_HF_ARCH_H
 #define FIRSTLIGHT_MODEL_HF_ARCH_H
 
+#include "base/err.h"
+#include "weights/gguf_build.h"
+
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -20,7 +24,8 @@ struct hf_key {
     bool required;
 };
 
-/* A key whose value must be this string; absent is as good. */
+/* A key whose value must be this string, or "true", "false" or "null" if it is no string; absent
+ * and null are as good. */
 struct hf_word {
     const char *name;
     const char *value;
@@ -42,8 +47,8 @@ struct hf_tensor {
     unsigned flags;
 };
 
-/* UNKNOWN: transformers' model has no window, whatever config.json says. ASKED: it is used if
- * use_sliding_window is true. */
+/* UNKNOWN: transformers' model has no window, whatever config.json says, or `more` reads it. ASKED:
+ * it is used if use_sliding_window is true. */
 enum hf_window { HF_WINDOW_UNKNOWN, HF_WINDOW_USED, HF_WINDOW_ASKED };
 
 struct hf_arch {
@@ -60,7 +65,16 @@ struct hf_arch {
     const char *const *ignored; /* endings of tensors that are no weights; NULL-terminated */
     enum hf_window window;      /* what sliding_window means */
     uint32_t window_default;    /* where config.json has none; 0: none */
+    bool tied;              /* the embedding is the output head where config.json does not say */
+    bool learned_positions; /* nothing turns */
+    double rope_base;       /* where config.json does not say; 0: 10000 */
+    /* What rows of keys cannot say, after them; may be NULL. */
+    enum status (*more)(const json_t *json, struct gguf_build *b, struct err *err);
 };
+
+/* hf_gpt2.c, hf_gemma3.c: their rows' `more`. */
+enum status hf_gpt2_more(const json_t *json, struct gguf_build *b, struct err *err);
+enum status hf_gemma3_more(const json_t *json, struct gguf_build *b, struct err *err);
 
 /* NULL when there is none; past the end. */
 const struct hf_arch *hf_arch_find(const char *model_type);

@@ -54,17 +54,24 @@ static enum status check_quantised(const json_t *json, struct err *err)
                      hf_config_text(q, text));
 }
 
+static const char *word_of(const json_t *value)
+{
+    if (json_is_boolean(value))
+        return json_is_true(value) ? "true" : "false";
+    return json_string_value(value);
+}
+
 static enum status check_words(const struct hf_config *c, const json_t *json, struct err *err)
 {
     char text[HF_VALUE_TEXT];
     for (const struct hf_word *w = c->arch->words; w->name; w++) {
         const json_t *found = json_object_get(json, w->name);
-        const char *word = json_string_value(found);
-        if (!found || (word && strcmp(word, w->value) == 0))
+        const char *word = word_of(found);
+        if (is_absent(found) || (word && strcmp(word, w->value) == 0))
             continue;
         return err_param(err, STATUS_UNSUPPORTED, w->name,
-                         "%s: expected \"%s\", found %s, which is not implemented", w->name,
-                         w->value, hf_config_text(found, text));
+                         "%s: expected %s, found %s, which is not implemented", w->name, w->value,
+                         hf_config_text(found, text));
     }
     return STATUS_OK;
 }
@@ -110,19 +117,29 @@ static enum status write_numbers(const struct hf_config *c, const json_t *json,
     return STATUS_OK;
 }
 
-/* config.json's name for a GGUF key, as far as the architecture has one. */
-static const char *name_of(const struct hf_config *c, const char *gguf)
+static const struct hf_key *key_of(const struct hf_config *c, const char *gguf)
 {
     for (size_t i = 0; i < c->arch->n_keys; i++)
         if (strcmp(c->arch->keys[i].gguf, gguf) == 0)
-            return c->arch->keys[i].name;
-    return gguf;
+            return &c->arch->keys[i];
+    return NULL;
 }
 
-/* A number that write_numbers has checked; 0 when absent. */
+/* config.json's name for a GGUF key, as far as the architecture has one. */
+static const char *name_of(const struct hf_config *c, const char *gguf)
+{
+    const struct hf_key *key = key_of(c, gguf);
+    return key ? key->name : gguf;
+}
+
+/* A number that write_numbers has checked; 0 when it is absent and means nothing then. */
 static uint32_t number_of(const struct hf_config *c, const json_t *json, const char *gguf)
 {
-    return (uint32_t)json_integer_value(json_object_get(json, name_of(c, gguf)));
+    const struct hf_key *key = key_of(c, gguf);
+    const json_t *value = key ? json_object_get(json, key->name) : NULL;
+    if (is_absent(value))
+        return key ? (uint32_t)key->fallback : 0;
+    return (uint32_t)json_integer_value(value);
 }
 
 static enum status read_heads(struct hf_config *c, const json_t *json, struct err *err)
@@ -216,6 +233,8 @@ static enum status read_tying(struct hf_config *c, const json_t *json, struct er
     char text[HF_VALUE_TEXT];
     const json_t *tied = json_object_get(json, "tie_word_embeddings");
     c->tying = json_is_true(tied) ? HF_TYING_YES : tied ? HF_TYING_NO : HF_TYING_UNSAID;
+    if (!tied && c->arch->tied)
+        c->tying = HF_TYING_YES;
     if (!tied || json_is_boolean(tied))
         return STATUS_OK;
     return err_param(err, STATUS_INVALID, "tie_word_embeddings",
@@ -246,7 +265,9 @@ enum status hf_config_read(struct hf_config *c, const json_t *json, struct gguf_
         st = read_tying(c, json, err);
     c->n_layers = number_of(c, json, "block_count");
     c->n_vocab = number_of(c, json, "vocab_size");
-    return st ? st : hf_rope_read(c, json, b, err);
+    if (!st && c->arch->more)
+        st = c->arch->more(json, b, err);
+    return st || c->arch->learned_positions ? st : hf_rope_read(c, json, b, err);
 }
 
 void hf_config_fini(struct hf_config *c)

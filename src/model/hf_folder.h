@@ -1,6 +1,7 @@
 /* A Hugging Face folder as if it were a GGUF file: config.json becomes the metadata that the
  * converted file would have, tensors are pointers into the mapped safetensors files under GGUF's
- * names. Copied are only vectors that are not F32, and what lies at an odd address.
+ * names. Copied are only vectors that are not F32, norms that are stored as what they are more than
+ * one, matrices that are stored transposed, and what lies at an odd address.
  *
  *     DIR/config.json                     -> general.architecture, <arch>.*
  *     DIR/generation_config.json          -> general.sampling.*, tokenizer.ggml.eos_token_ids
@@ -19,6 +20,10 @@
 
 /* The pair whose value "halves" marks such a model. */
 #define HF_FOLDER_ROPE "firstlight.rope_style"
+
+/* The pair whose value says another activation than the architecture's. */
+#define HF_FOLDER_ACTIVATION "firstlight.activation"
+#define HF_FOLDER_ERF        "gelu_erf"
 
 /* Is `path` a folder with a config.json? */
 bool hf_folder_is(const char *path);

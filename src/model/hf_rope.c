@@ -33,12 +33,17 @@ static enum status read_number(const struct source *s, const char *key, double *
     return STATUS_OK;
 }
 
-/* A model with several kinds of layers has an object of parameters for each kind. */
+/* A model with several kinds of layers has an object of parameters for each kind; what layers with
+ * a window have is the architecture's to read. */
 static enum status find_source(const json_t *json, struct source *s, struct err *err)
 {
     char text[HF_VALUE_TEXT];
     s->name = "rope_parameters";
     s->object = json_object_get(json, s->name);
+    if (json_is_object(json_object_get(s->object, "full_attention"))) {
+        s->name = "rope_parameters.full_attention";
+        s->object = json_object_get(s->object, "full_attention");
+    }
     if (!s->object || json_is_null(s->object)) {
         s->name = "rope_scaling";
         s->object = json_object_get(json, s->name);
@@ -56,7 +61,7 @@ static enum status write_base(const struct hf_config *c, const json_t *json, con
 {
     char key[KEY];
     struct source top = {json, "config"};
-    *base = 10000;
+    *base = c->arch->rope_base > 0 ? c->arch->rope_base : 10000;
     enum status st = STATUS_OK;
     if (json_object_get(s->object, "rope_theta"))
         st = read_number(s, "rope_theta", base, err);

@@ -202,7 +202,7 @@ void loader_release(const struct loader *l)
 {
     for (size_t i = 0; i < gguf_tensor_count(l->gguf); i++) {
         const struct tensor *t = gguf_tensor_at(l->gguf, i);
-        if (t->n_dims > 1 && t != l->model->token_embd)
+        if (t->n_dims > 1 && t != l->model->token_embd && t != l->model->position_embd)
             gguf_release(l->gguf, t);
     }
 }

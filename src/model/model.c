@@ -9,7 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct arch *const archs[] = {&arch_llama, &arch_qwen2, &arch_qwen3, &arch_phi3};
+static const struct arch *const archs[] = {&arch_llama, &arch_qwen2, &arch_qwen3,
+                                           &arch_phi3,  &arch_gpt2,  &arch_gemma3};
 #define ARCH_COUNT (sizeof archs / sizeof archs[0])
 
 #define NAME_MAX_BYTES 64
@@ -190,14 +191,47 @@ static enum status bind_tensors(struct binder *b, const struct arch *arch, struc
     return st;
 }
 
-/* Which layers see everything. */
-static void set_windows(struct model *m, const struct arch *arch)
+/* Which layers see everything: every so-manieth, or a list says 0. */
+struct pattern {
+    uint32_t period; /* 0: none */
+    const struct gguf_value *list;
+};
+
+static enum status read_pattern(struct pattern *p, const struct model *m, const struct arch *arch,
+                                const struct gguf *g, struct err *err)
 {
-    for (uint32_t l = 0; l < m->config.n_layers; l++) {
-        bool global = arch->global_period > 0 && (l + 1) % arch->global_period == 0;
+    char key[CONFIG_KEY];
+    config_name(key, arch, "attention.sliding_window_pattern");
+    const struct gguf_value *v = gguf_value(g, key);
+    *p = (struct pattern){.period = arch->global_period};
+    if (!v)
+        return STATUS_OK;
+    if (v->type != GGUF_ARRAY)
+        return config_whole(g, key, UINT32_MAX, &p->period, err);
+    if (!gguf_type_is_integer(v->element) || v->count != m->config.n_layers)
+        return err_param(err, STATUS_INVALID, key,
+                         "%s: expected a whole number or an array of %u, found %llu of type %s",
+                         key, m->config.n_layers, (unsigned long long)v->count,
+                         gguf_type_name(v->element));
+    p->list = v;
+    return STATUS_OK;
+}
+
+static enum status set_windows(struct model *m, const struct arch *arch, const struct gguf *g,
+                               struct err *err)
+{
+    struct pattern p;
+    enum status st = read_pattern(&p, m, arch, g, err);
+    for (uint32_t l = 0; l < m->config.n_layers && !st; l++) {
+        bool global = p.period > 0 && (l + 1) % p.period == 0;
+        if (p.list)
+            global = gguf_integer(p.list, l) == 0;
+        if (arch->local_rope_base > 0 && m->config.window == 0)
+            global = true; /* all layers are alike */
         m->layers[l].window = global ? 0 : m->config.window;
         m->layers[l].rope = global || m->config.n_ropes == 1 ? ROPE_MAIN : ROPE_LOCAL;
     }
+    return st;
 }
 
 /* The vocabulary's size is what the embedding has rows for. */
@@ -267,7 +301,7 @@ enum status model_bind(struct model **out, const struct gguf *g, struct err *err
     if (!st)
         st = bind_tensors(&b, arch, err);
     if (!st)
-        set_windows(b.m, arch);
+        st = set_windows(b.m, arch, g, err);
     mem_free(b.taken);
     if (st)
         model_free(b.m);

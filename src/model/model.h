@@ -22,8 +22,6 @@ enum norm_kind { NORM_RMS, NORM_LAYER };
  * embedding. */
 enum position_kind { POSITION_ROPE, POSITION_LEARNED };
 
-enum ffn_activation { FFN_SILU, FFN_GELU_TANH, FFN_GELU_ERF };
-
 /* LONG: `factors_long` or `factors_short` of the model divide the frequencies, the former where the
  * context is longer than n_ctx_original (Ding et al., LongRoPE, arXiv:2402.13753).
  * YARN: pairs that turn often stay, the others are slowed (Peng et al., arXiv:2309.00071). */
@@ -56,7 +54,7 @@ struct model_config {
 
     enum norm_kind norm;
     float norm_eps;
-    enum ffn_activation ffn_activation;
+    enum activation activation; /* between the products of the feed-forward part */
     float embedding_scale;
     float attention_scale; /* of a query times a key; 1 / sqrt(head_dim) as a rule */
     uint32_t window;       /* positions that a layer with a window sees, its own included; or 0 */

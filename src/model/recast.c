@@ -52,7 +52,7 @@ static bool is_head(const struct gguf *g, const struct tensor *t)
 enum tensor_type recast_choose(const struct gguf *g, const struct tensor *t,
                                enum tensor_type wanted)
 {
-    if (t->n_dims == 1)
+    if (t->n_dims == 1 || strcmp(t->name, "position_embd.weight") == 0)
         return TENSOR_F32;
     if (wanted == TENSOR_Q4_0 && is_head(g, t))
         wanted = TENSOR_Q8_0;

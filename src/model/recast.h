@@ -2,7 +2,8 @@
  *
  * A matrix takes the wanted type, with two exceptions that spare quality at little cost, as
  * llama-quantize does: beside 4-bit weights the output head (or the embedding that is the head too)
- * is Q8_0, and rows that are no whole number of blocks are F16. Vectors stay F32.
+ * is Q8_0, and rows that are no whole number of blocks are F16. Vectors stay F32,
+ * and so do positions.
  */
 #ifndef FIRSTLIGHT_MODEL_RECAST_H
 #define FIRSTLIGHT_MODEL_RECAST_H

@@ -7,16 +7,20 @@ import json
 import sys
 from pathlib import Path
 
-GOLDEN = Path(__file__).resolve().parents[1] / "golden/hf"
+GOLDEN = Path(__file__).resolve().parents[1] / "golden"
 BASE = {"model_type": "llama", "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2,
         "num_attention_heads": 4, "max_position_embeddings": 256, "rms_norm_eps": 1e-5,
         "vocab_size": 274}
+GPT2 = {"model_type": "gpt2", "n_embd": 48, "n_head": 2, "n_layer": 2, "n_positions": 128,
+        "vocab_size": 274}
+GEMMA3 = {"model_type": "gemma3_text", "hidden_size": 32, "intermediate_size": 64,
+          "num_hidden_layers": 7, "vocab_size": 333}
 LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
           "original_max_position_embeddings": 64}
 
 
 def seeds():
-    for path in sorted(GOLDEN.glob("*/config.json")):
+    for path in sorted([*GOLDEN.glob("hf/*/config.json"), *GOLDEN.glob("arch/*/config.json")]):
         yield path.parent.name, json.loads(path.read_text())
     yield "base", BASE
     yield "empty", {}
@@ -42,6 +46,16 @@ def seeds():
     yield "qwen2_some_windows", BASE | {"model_type": "qwen2", "use_sliding_window": True,
                                         "layer_types": ["sliding_attention", 3]}
     yield "window", BASE | {"sliding_window": 5}
+    yield "gpt2_bare", GPT2
+    yield "gpt2_relu", GPT2 | {"activation_function": "relu"}
+    yield "gpt2_wide", GPT2 | {"n_embd": 1 << 20, "n_head": 1 << 12}
+    yield "gpt2_inner", GPT2 | {"n_inner": 1 << 30, "scale_attn_weights": False}
+    yield "gemma3_bare", GEMMA3
+    yield "gemma3_types", GEMMA3 | {"layer_types": ["full_attention"] * 6 + [None]}
+    yield "gemma3_period", GEMMA3 | {"sliding_window_pattern": 1, "sliding_window": 1 << 40}
+    yield "gemma3_scalar", GEMMA3 | {"query_pre_attn_scalar": 1e-300, "head_dim": 256}
+    yield "gemma3_local", GEMMA3 | {"rope_parameters": {"sliding_attention": {"rope_theta": 1e300}}}
+    yield "gemma3_softcap", GEMMA3 | {"final_logit_softcapping": 30, "attention_bias": None}
     yield "quantised", BASE | {"quantization_config": {"a": ["\u00e9" * 50]}}
 
 

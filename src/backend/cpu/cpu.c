@@ -180,12 +180,25 @@ static void cpu_close(struct backend *b)
     mem_free(c);
 }
 
+/* Learned positions end with their table. */
+static enum status check_positions(const struct model *m, uint32_t n_ctx, struct err *err)
+{
+    if (!m->position_embd || n_ctx <= m->config.n_ctx_train)
+        return STATUS_OK;
+    return err_param(err, STATUS_INVALID, "ctx",
+                     "a context of %u positions was asked for, %s has %u", n_ctx,
+                     m->position_embd->name, m->config.n_ctx_train);
+}
+
 static enum status cpu_open(struct backend **out, const struct model *model,
                             const struct backend_options *options, struct err *err)
 {
     const struct model_config *m = &model->config;
     REQUIRE(options->n_threads >= 1 && options->max_rows >= 1 && options->max_seqs >= 1);
     REQUIRE(options->n_ctx >= 1 && options->max_outputs >= 1);
+    enum status st = check_positions(model, options->n_ctx, err);
+    if (st)
+        return st;
     struct cpu *c = mem_zalloc(sizeof *c);
     if (!c)
         return err_set(err, STATUS_NO_MEMORY, "no memory for the CPU backend");
@@ -194,7 +207,7 @@ static enum status cpu_open(struct backend **out, const struct model *model,
     c->kv_width = m->n_kv_heads * m->head_dim;
     c->qkv_width = c->heads_width + 2 * c->kv_width;
     kernels_fill(&c->k, options->cpu_levels);
-    enum status st = allocate(c, err);
+    st = allocate(c, err);
     if (!st)
         st = pool_create(&c->pool, options->n_threads, err);
     if (!st) {
@@ -265,6 +278,8 @@ static void memory(const struct backend *b, struct backend_memory *out)
     out->weights = m->token_embd->size + m->output_norm->size;
     if (m->output != m->token_embd)
         out->weights += m->output->size;
+    if (m->position_embd)
+        out->weights += m->position_embd->size;
     for (uint32_t i = 0; i < m->config.n_layers; i++)
         out->weights += layer_weight_bytes(&m->layers[i]);
 }

@@ -26,22 +26,46 @@ static void slice(const struct cpu *c, size_t n, size_t grain, int worker, size_
     pool_slice(n, grain, worker, pool_threads(c->pool), begin, end);
 }
 
-/* Row i of the residual stream, to which delta is added unless it is NULL, normed, as input of the
- * products that follow. */
-static void norm_row(struct cpu *c, float *x, const float *delta, const struct tensor *weight,
-                     struct linear_want want, size_t i)
+/* A norm of rows of d_model: a bias only where the model's kind of norm has one. */
+struct norm {
+    const struct tensor *weight, *bias;
+};
+
+/* As add_rmsnorm_q8. */
+static void norm_q8(const struct cpu *c, struct q8_block *out, float *x, const float *delta,
+                    struct norm norm)
 {
     const struct model_config *m = &c->base.model->config;
-    size_t d = m->d_model;
+    if (m->norm == NORM_LAYER)
+        c->k.add_layernorm_q8(out, x, delta, norm.weight->data, norm.bias->data, m->d_model,
+                              m->norm_eps);
+    else
+        c->k.add_rmsnorm_q8(out, x, delta, norm.weight->data, m->d_model, m->norm_eps);
+}
+
+static void norm_f32(const struct cpu *c, float *out, const float *x, struct norm norm)
+{
+    const struct model_config *m = &c->base.model->config;
+    if (m->norm == NORM_LAYER)
+        c->k.layernorm(out, x, norm.weight->data, norm.bias->data, m->d_model, m->norm_eps);
+    else
+        c->k.rmsnorm(out, x, norm.weight->data, m->d_model, m->norm_eps);
+}
+
+/* Row i of the residual stream, to which delta is added unless it is NULL, normed, as input of the
+ * products that follow. */
+static void norm_row(struct cpu *c, float *x, const float *delta, struct norm norm,
+                     struct linear_want want, size_t i)
+{
+    size_t d = c->base.model->config.d_model;
     if (!want.f32) {
-        struct q8_block *q8 = c->rows.norm.q8 + i * (d / Q8_VALUES);
-        c->k.add_rmsnorm_q8(q8, x, delta, weight->data, d, m->norm_eps);
+        norm_q8(c, c->rows.norm.q8 + i * (d / Q8_VALUES), x, delta, norm);
         return;
     }
     if (delta)
         c->k.add(x, delta, d);
     float *out = c->rows.norm.f32 + i * d;
-    c->k.rmsnorm(out, x, weight->data, d, m->norm_eps);
+    norm_f32(c, out, x, norm);
     linear_put(&c->rows.norm, &c->k, want, i, out);
 }
 
@@ -100,7 +124,8 @@ static void phase_attn_in(struct cpu *c, uint32_t layer, int worker)
             embed_row(c, i, x, worker);
         else
             finish_delta(c, x, delta, before->b_down, before->post_ffn_norm);
-        norm_row(c, x, delta, l->weights->attn_norm, l->attn_in, i);
+        norm_row(c, x, delta, (struct norm){l->weights->attn_norm, l->weights->attn_norm_bias},
+                 l->attn_in, i);
     }
 }
 
@@ -242,30 +267,46 @@ static void phase_ffn_in(struct cpu *c, uint32_t layer, int worker)
         float *x = residual(c, layer) + i * d;
         float *delta = c->step.delta + i * d;
         finish_delta(c, x, delta, l->weights->bo, l->weights->post_attn_norm);
-        norm_row(c, x, delta, l->weights->ffn_norm, l->ffn_in, i);
+        norm_row(c, x, delta, (struct norm){l->weights->ffn_norm, l->weights->ffn_norm_bias},
+                 l->ffn_in, i);
     }
 }
 
-/* silu(gate) * up for some hidden units of some rows, straight into the form that `down` takes. */
+/* The products that make some hidden units of some rows: into gate, and into up where the model has
+ * a gate; else up's product is what the activation takes. */
+static void ffn_products(struct cpu *c, const struct cpu_layer *l, struct linear_part part,
+                         const struct cpu_scratch *s)
+{
+    const struct tensor *bias = l->weights->b_up;
+    float *up = l->weights->w_gate ? s->up : s->gate;
+    if (l->weights->w_gate)
+        linear_run(&l->gate, &c->rows.norm, part, s->gate, part.n_rows, s->dequantized);
+    linear_run(&l->up, &c->rows.norm, part, up, part.n_rows, s->dequantized);
+    for (size_t t = 0; t < part.n && bias; t++)
+        c->k.add(up + t * part.n_rows, (const float *)bias->data + part.row, part.n_rows);
+}
+
+/* act(gate) * up for some hidden units of some rows, straight into the form that `down` takes. */
 static void ffn_part(struct cpu *c, const struct cpu_layer *l, struct linear_part part, int worker)
 {
     const struct cpu_scratch *s = &c->scratch[worker];
     const struct linear_rows *ff = &c->rows.ff;
-    linear_run(&l->gate, &c->rows.norm, part, s->gate, part.n_rows, s->dequantized);
-    linear_run(&l->up, &c->rows.norm, part, s->up, part.n_rows, s->dequantized);
+    enum activation f = c->base.model->config.activation;
+    const float *up = l->weights->w_gate ? s->up : NULL;
     size_t at = part.first * ff->width + part.row;
+    ffn_products(c, l, part, s);
     if (l->down.q8)
-        c->k.activate_q8[ACTIVATION_SILU](&(struct activate_q8_args){
+        c->k.activate_q8[f](&(struct activate_q8_args){
             .out = ff->q8 + at / Q8_VALUES,
             .out_stride = ff->width / Q8_VALUES,
             .gate = s->gate,
-            .up = s->up,
+            .up = up,
             .n_rows = part.n,
             .n = part.n_rows,
         });
     for (size_t t = 0; !l->down.q8 && t < part.n; t++)
-        c->k.activate[ACTIVATION_SILU](ff->f32 + at + t * ff->width, s->gate + t * part.n_rows,
-                                       s->up + t * part.n_rows, part.n_rows);
+        c->k.activate[f](ff->f32 + at + t * ff->width, s->gate + t * part.n_rows,
+                         up ? up + t * part.n_rows : NULL, part.n_rows);
 }
 
 static void phase_ffn(struct cpu *c, uint32_t layer, int worker)
@@ -311,7 +352,7 @@ void forward_head(struct cpu *c, int worker)
     for (size_t i = begin; i < end; i++) {
         float *y = c->rows.y + i * d, *delta = c->step.delta + i * d;
         finish_delta(c, y, delta, last->b_down, last->post_ffn_norm);
-        norm_row(c, y, delta, m->output_norm, c->head_in, i);
+        norm_row(c, y, delta, (struct norm){m->output_norm, m->output_norm_bias}, c->head_in, i);
     }
     pool_barrier(c->pool);
     slice(c, linear_panels(&c->head), 1, worker, &begin, &end);

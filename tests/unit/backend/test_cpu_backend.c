@@ -8,6 +8,7 @@
 
 #include "backend/backend.h"
 #include "base/cpu.h"
+#include "model/loader.h"
 
 #include <math.h>
 
@@ -50,7 +51,7 @@ static struct backend *open_backend(const struct setting *s)
         .max_rows = MAX_ROWS,
         .max_outputs = MAX_ROWS,
         .max_seqs = 4,
-        .n_ctx = 640,
+        .n_ctx = tiny.model->position_embd ? tiny.model->config.n_ctx_train : 640,
     };
     assert_int_equal(cpu_backend.open(&b, tiny.model, &o, &err), STATUS_OK);
     assert_int_equal(b->ops->kv_create(b, N_BLOCKS, &err), STATUS_OK);
@@ -279,6 +280,36 @@ static void bits_depend_on_the_row_alone(void **state)
     }
 }
 
+/* The same of architectures with other features, as their files are and quantised. */
+static void bits_depend_on_the_row_alone_in(const char *path)
+{
+    struct model *own = tiny.model;
+    struct err err = {0};
+    for (int i = 0; i < 2; i++) {
+        struct loader l;
+        const struct loader_options o = {
+            .path = path, .model_only = true, .recast = i == 1, .dtype = TENSOR_Q8_0};
+        if (loader_open_with(&l, &o, &err) != STATUS_OK)
+            fail_msg("%s", err.text);
+        tiny.model = l.model;
+        check_everything(cpu_detect(), i ? ACTIVATIONS_INT8 : ACTIVATIONS_F32, KV_F32);
+        loader_close(&l);
+    }
+    tiny.model = own;
+}
+
+static void bits_of_gpt2(void **state)
+{
+    (void)state;
+    bits_depend_on_the_row_alone_in("tests/golden/arch/gpt2_untied");
+}
+
+static void bits_of_gemma3(void **state)
+{
+    (void)state;
+    bits_depend_on_the_row_alone_in("tests/golden/arch/gemma3");
+}
+
 /* The last tokens of a long sequence in one chunk on one thread; or one by one, on threads that
  * divide its spans, beside a short sequence of which each step has one token too. */
 static float *run_long(const struct setting *s, uint32_t n_last)
@@ -435,6 +466,25 @@ static void too_large_a_cache_names_both_sizes(void **state)
     b->ops->close(b);
 }
 
+/* A table of positions has an end, and nothing reads behind it. */
+static void positions_end_with_their_table(void **state)
+{
+    (void)state;
+    struct loader l;
+    const struct loader_options open = {.path = "tests/golden/arch/gpt2.gguf", .model_only = true};
+    struct backend_options o = {1, cpu_detect(), ACTIVATIONS_F32, KV_F32, 8, 8, 1, 129};
+    struct err err = {0};
+    struct backend *b;
+    assert_int_equal(loader_open_with(&l, &open, &err), STATUS_OK);
+    assert_int_equal(cpu_backend.open(&b, l.model, &o, &err), STATUS_INVALID);
+    assert_non_null(strstr(err.text, "129 positions"));
+    assert_non_null(strstr(err.text, "position_embd.weight has 128"));
+    o.n_ctx = 128;
+    assert_int_equal(cpu_backend.open(&b, l.model, &o, &err), STATUS_OK);
+    b->ops->close(b);
+    loader_close(&l);
+}
+
 static void the_table_has_the_cpu(void **state)
 {
     (void)state;
@@ -469,11 +519,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bits_depend_on_the_row_alone),
+        cmocka_unit_test(bits_of_gpt2),
+        cmocka_unit_test(bits_of_gemma3),
         cmocka_unit_test(spans_are_merged_alike),
         cmocka_unit_test(what_is_not_finite_reaches_the_logits),
         cmocka_unit_test(a_copied_block_is_the_same_block),
         cmocka_unit_test(a_step_may_lose_all_its_sequences),
         cmocka_unit_test(too_large_a_cache_names_both_sizes),
+        cmocka_unit_test(positions_end_with_their_table),
         cmocka_unit_test(the_table_has_the_cpu),
     };
     return cmocka_run_group_tests_name("cpu_backend", tests, open_model, close_model);

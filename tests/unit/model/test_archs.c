@@ -4,7 +4,10 @@
 
 #include "model/source.h"
 
+#include <math.h>
+
 #define GOLDEN "tests/golden/relatives/"
+#define ARCH   "tests/golden/arch/"
 
 static struct model *bind(const char *path, struct gguf **g)
 {
@@ -72,6 +75,101 @@ static void each_architecture_has_its_features(void **state)
     }
 }
 
+static void gpt2_has_its_features(void **state)
+{
+    (void)state;
+    static const char *const paths[] = {ARCH "gpt2.gguf", ARCH "gpt2", ARCH "gpt2_erf"};
+    for (size_t i = 0; i < 3; i++) {
+        struct gguf *g;
+        struct model *m = bind(paths[i], &g);
+        const struct model_config *c = &m->config;
+        const struct model_layer *l = &m->layers[0];
+        const struct tensor *qkv = gguf_tensor(g, "blk.0.attn_qkv.weight");
+        const struct tensor *bias = gguf_tensor(g, "blk.0.attn_qkv.bias");
+        assert_true(c->norm == NORM_LAYER && c->position == POSITION_LEARNED);
+        assert_int_equal(c->activation, i < 2 ? ACTIVATION_GELU_TANH : ACTIVATION_GELU_ERF);
+        assert_int_equal(m->position_embd->dims[1], 128);
+        assert_int_equal(c->d_ff, 4 * c->d_model);
+        assert_true(m->output_norm_bias && l->attn_norm_bias && l->ffn_norm_bias);
+        assert_ptr_equal(l->wq->data, qkv->data);
+        assert_int_equal(l->wv->dims[1], c->d_model);
+        assert_ptr_equal(l->bk->data, (const float *)bias->data + c->d_model);
+        assert_true(!l->w_gate && l->b_up && l->b_down && l->bo);
+        assert_ptr_equal(m->output, m->token_embd);
+        unbind(m, g);
+    }
+}
+
+static void gemma3_has_its_features(void **state)
+{
+    (void)state;
+    static const char *const paths[] = {ARCH "gemma3.gguf", ARCH "gemma3"};
+    for (size_t i = 0; i < 2; i++) {
+        struct gguf *g;
+        struct model *m = bind(paths[i], &g);
+        const struct model_config *c = &m->config;
+        assert_true(c->norm == NORM_RMS && c->activation == ACTIVATION_GELU_TANH);
+        assert_true(c->head_dim == 48 && c->n_ropes == 2 && c->rope_style == ROPE_HALVES);
+        assert_true(c->rope[ROPE_MAIN].base == 1e6f && c->rope[ROPE_LOCAL].base == 1e4f);
+        assert_true(fabsf(c->embedding_scale - sqrtf(32)) < 1e-6f);
+        assert_true(fabsf(c->attention_scale - 1 / sqrtf(48)) < 1e-7f);
+        for (uint32_t l = 0; l < 7; l++) {
+            assert_int_equal(m->layers[l].window, l == 5 ? 0 : 20);
+            assert_int_equal(m->layers[l].rope, l == 5 ? ROPE_MAIN : ROPE_LOCAL);
+        }
+        const float *norm = m->layers[3].q_norm->data; /* stored as less one */
+        assert_true(norm[0] >= 0.5f && norm[0] <= 1.5f && norm[47] >= 0.5f && norm[47] <= 1.5f);
+        assert_true(m->layers[0].post_attn_norm && m->layers[0].post_ffn_norm);
+        assert_ptr_equal(m->output, m->token_embd);
+        unbind(m, g);
+    }
+}
+
+static void gemma3_has_what_its_config_says(void **state)
+{
+    (void)state;
+    struct gguf *g;
+    struct model *m = bind(ARCH "gemma3_linear", &g);
+    const struct model_rope *main = &m->config.rope[ROPE_MAIN],
+                            *local = &m->config.rope[ROPE_LOCAL];
+    assert_true(main->scaling == ROPE_SCALING_LINEAR && main->factor == 8 && main->base == 5000);
+    assert_true(local->scaling == ROPE_SCALING_NONE && local->factor == 1 && local->base == 300);
+    assert_true(fabsf(m->config.attention_scale - 1 / sqrtf(20)) < 1e-6f);
+    assert_true(m->layers[0].window == 20 && m->layers[1].window == 20 && m->layers[2].window == 0);
+    unbind(m, g);
+}
+
+static void more_period(struct gguf_writer *w)
+{
+    gguf_writer_u32(w, "llama.attention.sliding_window", 8);
+    gguf_writer_u32(w, "llama.attention.sliding_window_pattern", 2);
+}
+
+static void more_list(struct gguf_writer *w)
+{
+    static const uint32_t windows[] = {0, 1, 0};
+    gguf_writer_u32(w, "llama.attention.sliding_window", 8);
+    gguf_writer_array(w, "llama.attention.sliding_window_pattern", GGUF_U32, 3, windows,
+                      sizeof windows);
+}
+
+/* Which layers have the window, as a period or one by one. */
+static void windows_follow_the_pattern(void **state)
+{
+    (void)state;
+    static const uint32_t expected[2][3] = {{8, 0, 8}, {0, 8, 0}};
+    for (size_t i = 0; i < 2; i++) {
+        struct tiny_model t = tiny_model_default;
+        struct err err = {0};
+        t.more = i ? more_list : more_period;
+        if (tiny_model_bind(&t, &err) != STATUS_OK)
+            fail_msg("%s", err.text);
+        for (uint32_t l = 0; l < 3; l++)
+            assert_int_equal(t.model->layers[l].window, expected[i][l]);
+        tiny_model_fini(&t);
+    }
+}
+
 struct bad {
     const char *arch;
     bool head_norms, biases;
@@ -98,7 +196,25 @@ static void more_experts(struct gguf_writer *w)
     gguf_writer_u32(w, "qwen3.expert_count", 8);
 }
 
+static void more_short_list(struct gguf_writer *w)
+{
+    static const uint32_t windows[] = {0, 1};
+    gguf_writer_array(w, "llama.attention.sliding_window_pattern", GGUF_U32, 2, windows,
+                      sizeof windows);
+}
+
+static void more_soft_cap(struct gguf_writer *w)
+{
+    gguf_writer_f32(w, "gemma3.final_logit_softcapping", 30);
+}
+
 static const struct bad bads[] = {
+    {.arch = "llama",
+     .more = more_short_list,
+     .words = {"llama.attention.sliding_window_pattern", "an array of 3", "found 2"}},
+    {.arch = "gpt2", .words = {"gpt2.attention.layer_norm_epsilon"}},
+    {.arch = "gemma3", .words = {"blk.0.attn_q_norm.weight", "missing"}},
+    {.arch = "gemma3", .more = more_soft_cap, .words = {"gemma3.final_logit_softcapping"}},
     {.arch = "qwen2", .words = {"blk.0.attn_q.bias", "missing"}},
     {.arch = "qwen2", .head_norms = true, .biases = true, .words = {"blk.0.attn_", "no part of"}},
     {.arch = "qwen3", .words = {"blk.0.attn_q_norm.weight", "missing"}},
@@ -147,6 +263,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_fused_tensor_is_bound_in_rows),
         cmocka_unit_test(each_architecture_has_its_features),
+        cmocka_unit_test(gpt2_has_its_features),
+        cmocka_unit_test(gemma3_has_its_features),
+        cmocka_unit_test(gemma3_has_what_its_config_says),
+        cmocka_unit_test(windows_follow_the_pattern),
         cmocka_unit_test(bad_files_are_refused),
     };
     return cmocka_run_group_tests_name("archs", tests, NULL, NULL);

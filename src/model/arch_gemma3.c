@@ -1,0 +1,47 @@
+/* Gemma 3, the text part: embeddings times sqrt(d_model), norms before and after each half and of
+ * each head, five layers with a window and a rope of their own to one that sees everything, a gated
+ * MLP with GELU, the embedding as output head. Gemma Team, arXiv:2503.19786. GGUF files hold the
+ * norms' weights with the 1 that the model adds to them, and the rotary pairs as halves.
+ */
+#include "model/arch.h"
+
+static const struct arch_tensor tensors[] = {
+    {"token_embd.weight", MODEL(token_embd), ARCH_MODEL, ARCH_VOCAB, 0, NULL},
+    {"output_norm.weight", MODEL(output_norm), ARCH_MODEL, ARCH_NONE, ARCH_F32, NULL},
+    {"output.weight", MODEL(output), ARCH_MODEL, ARCH_VOCAB, ARCH_OPTIONAL, NULL},
+};
+
+static const struct arch_tensor layer_tensors[] = {
+    {"blk.%u.attn_norm.weight", LAYER(attn_norm), ARCH_MODEL, ARCH_NONE, ARCH_F32, NULL},
+    {"blk.%u.attn_q.weight", LAYER(wq), ARCH_MODEL, ARCH_HEADS, 0, NULL},
+    {"blk.%u.attn_k.weight", LAYER(wk), ARCH_MODEL, ARCH_KV, 0, NULL},
+    {"blk.%u.attn_v.weight", LAYER(wv), ARCH_MODEL, ARCH_KV, 0, NULL},
+    {"blk.%u.attn_output.weight", LAYER(wo), ARCH_HEADS, ARCH_MODEL, 0, NULL},
+    {"blk.%u.attn_q_norm.weight", LAYER(q_norm), ARCH_HEAD, ARCH_NONE, ARCH_F32, NULL},
+    {"blk.%u.attn_k_norm.weight", LAYER(k_norm), ARCH_HEAD, ARCH_NONE, ARCH_F32, NULL},
+    {"blk.%u.post_attention_norm.weight", LAYER(post_attn_norm), ARCH_MODEL, ARCH_NONE, ARCH_F32,
+     NULL},
+    {"blk.%u.ffn_norm.weight", LAYER(ffn_norm), ARCH_MODEL, ARCH_NONE, ARCH_F32, NULL},
+    {"blk.%u.ffn_gate.weight", LAYER(w_gate), ARCH_MODEL, ARCH_FF, 0, NULL},
+    {"blk.%u.ffn_up.weight", LAYER(w_up), ARCH_MODEL, ARCH_FF, 0, NULL},
+    {"blk.%u.ffn_down.weight", LAYER(w_down), ARCH_FF, ARCH_MODEL, 0, NULL},
+    {"blk.%u.post_ffw_norm.weight", LAYER(post_ffn_norm), ARCH_MODEL, ARCH_NONE, ARCH_F32, NULL},
+};
+
+static const char *const refused_keys[] = {"expert_count", "attn_logit_softcapping",
+                                           "final_logit_softcapping", NULL};
+
+const struct arch arch_gemma3 = {
+    .name = "gemma3",
+    .rope_style = ROPE_HALVES,
+    .activation = ACTIVATION_GELU_TANH,
+    .embedding_scaled = true,
+    .global_period = 6,
+    .local_rope_base = 10000,
+    .wide_scale_layers = 62, /* 27B */
+    .tensors = tensors,
+    .n_tensors = sizeof tensors / sizeof tensors[0],
+    .layer_tensors = layer_tensors,
+    .n_layer_tensors = sizeof layer_tensors / sizeof layer_tensors[0],
+    .refused_keys = refused_keys,
+};
