@@ -25,7 +25,7 @@ void dequantize_bf16_ref(float *out, const void *row, size_t n)
 static void group_to_float(float *out, const struct quant_group *g)
 {
     for (int i = 0; i < GROUP_VALUES; i++)
-        out[i] = g->s.d * (float)g->s.scale[i / 16] * (float)g->q[i] + g->s.m;
+        out[i] = g->s.d * (float)g->s.scale[i / 16] * (float)g->q[i] + g->s.m[i / 16];
 }
 
 #define X(type, name, groups)                                                                      \

@@ -3,6 +3,8 @@
  * The product with int8 activations is integer within a group of 32, then float in the order of K:
  *
  *     acc += (w.d * (scale-weighted sum of w.q * x.q) + w.m * x.total) * x.scale
+ *
+ * Where halves of a group have minima of their own, w.m * x.total is their sum.
  */
 #include "kernels/panel.h"
 #include "kernels/quant_group.h"
@@ -14,12 +16,16 @@ static int panel_quant(const struct panel_format *f, const uint8_t *group, size_
     const uint8_t *lane = group + 4 * r + i % 4;
     if (f->bits == 8)
         return lane[PANEL_LINE * (i / 4)];
+    if (f->bits < 4) {
+        int q = lane[PANEL_LINE * (i / 16)] >> 2 * (i % 16 / 4) & 3;
+        return f->bits == 3 ? q | (lane[PANEL_LINE * 2] >> i / 4 & 1) << 2 : q;
+    }
     int q = lane[PANEL_LINE * (i % 16 / 4)] >> 4 * (i / 16) & 15;
     if (f->bits == 5)
         q |= (lane[PANEL_LINE * 4] >> i / 4 & 1) << 4;
     if (f->bits == 6)
         q |= (lane[PANEL_LINE * (4 + i / 16)] >> 2 * (i % 16 / 4) & 3) << 4;
-    return q;
+    return f->table ? quant_iq4[q] + f->zero : q;
 }
 
 static float panel_half(const uint8_t *at, size_t r)
@@ -35,15 +41,29 @@ static struct quant_scales panel_scales_of(const struct panel_format *f, const u
     struct quant_scales s = {.scale = {1, 1}};
     s.d = panel_half(chunk + (f->groups == 2 ? PANEL_D_AT(in) : 0), r);
     if (f->scales == PANEL_DM)
-        s.m = panel_half(chunk + PANEL_M_AT(in), r);
+        s.m[0] = panel_half(chunk + PANEL_M_AT(in), r);
     if (f->scales == PANEL_K) {
         s.d *= (float)chunk[PANEL_SCALE_AT(in) + r];
-        s.m = -panel_half(chunk + PANEL_DMIN_AT, r) * (float)chunk[PANEL_MIN_AT(in) + r];
+        s.m[0] = -panel_half(chunk + PANEL_DMIN_AT, r) * (float)chunk[PANEL_MIN_AT(in) + r];
     }
-    if (f->scales == PANEL_HALVES)
-        for (int h = 0; h < 2; h++)
-            s.scale[h] = (int8_t)chunk[PANEL_HALF_AT(in, h) + r];
+    if (f->scales == PANEL_GROUPS)
+        s.d *= (float)(int8_t)chunk[PANEL_SCALE_AT(in) + r];
+    for (int h = 0; h < 2; h++) {
+        uint8_t byte = chunk[PANEL_HALF_AT(in, h) + r];
+        if (f->scales == PANEL_HALVES || f->scales == PANEL_MIRRORED)
+            s.scale[h] = (int8_t)byte;
+        if (f->scales == PANEL_NIBBLES) {
+            s.scale[h] = byte & 15;
+            s.m[h] = -panel_half(chunk + PANEL_DMIN_AT, r) * (float)(byte >> 4);
+        }
+    }
     return s;
+}
+
+/* Quant v of a half with that scale, as a number. */
+static int value_of(const struct panel_format *f, int v, int scale)
+{
+    return f->scales == PANEL_MIRRORED && scale < 0 ? f->zero - 1 - v : v - f->zero;
 }
 
 /* d * the integer sum + m * the sum of the activations, all over the activations' scale. */
@@ -54,10 +74,13 @@ static float group_dot(const struct panel_format *f, const uint8_t *panel, size_
     struct quant_scales s = panel_scales_of(f, chunk, g % f->groups, r);
     int32_t half[2] = {0, 0};
     for (int i = 0; i < PANEL_VALUES; i++) {
-        int q = panel_quant(f, chunk + f->header + g % f->groups * f->group, r, i) - f->zero;
-        half[i / 16] += q * x->q[i];
+        int v = panel_quant(f, chunk + f->header + g % f->groups * f->group, r, i);
+        half[i / 16] += value_of(f, v, s.scale[i / 16]) * x->q[i];
     }
-    return s.d * (float)(s.scale[0] * half[0] + s.scale[1] * half[1]) + s.m * (float)x->total;
+    float min = s.m[0] * (float)x->total;
+    if (f->scales == PANEL_NIBBLES)
+        min = s.m[0] * (float)x->first + s.m[1] * (float)(x->total - x->first);
+    return s.d * (float)(s.scale[0] * half[0] + s.scale[1] * half[1]) + min;
 }
 
 /* Row by row of the weights; the group is unpacked again for each token, which is slow and plain.*/

@@ -2,11 +2,13 @@
  * about a byte a cycle, and a panel stays in L1 while it fills. */
 #include "kernels/panel.h"
 
-#include "kernels/quant_blocks.h"
+#include "kernels/quant_group.h"
 
 #include <string.h>
 
 #define NIBBLES 0x0f0f0f0fu
+#define PAIRS   0x03030303u
+#define ONES    0x01010101u
 
 static inline uint32_t load32(const uint8_t *p)
 {
@@ -90,6 +92,61 @@ static inline void pack_q8_0(uint8_t *chunk, size_t in, size_t r, const struct b
         put32(group, s, r, load32((const uint8_t *)b->qs + 4 * s) ^ 0x80808080u);
 }
 
+static inline void pack_iq4_nl(uint8_t *chunk, size_t in, size_t r, const struct block_iq4_nl *b)
+{
+    put16(chunk + PANEL_D_AT(in), r, b->d);
+    pack_nibbles(group_at(chunk, &panel_iq4_nl, in), r, b->qs);
+}
+
+/* The pairs of bits of half h of a group: four times four bytes in the file, one lane here. */
+static inline uint32_t gather_pairs(const uint8_t *bytes, size_t h, size_t shift)
+{
+    uint32_t out = 0;
+    for (size_t t = 0; t < 4; t++)
+        out |= (load32(bytes + 16 * h + 4 * t) >> shift & PAIRS) << 2 * t;
+    return out;
+}
+
+/* Bit `bit` of 32 bytes, bit t of byte j from byte 4t + j. */
+static inline uint32_t gather_bits(const uint8_t *bytes, size_t bit)
+{
+    uint32_t out = 0;
+    for (size_t t = 0; t < 8; t++)
+        out |= (load32(bytes + 4 * t) >> bit & ONES) << t;
+    return out;
+}
+
+static void pack_q2_k(uint8_t *chunk, size_t r, const struct block_q2_k *b)
+{
+    put16(chunk, r, b->d);
+    put16(chunk + PANEL_DMIN_AT, r, b->dmin);
+    for (size_t i = 0; i < 16; i++) {
+        size_t in = i / 2, h = i % 2;
+        chunk[PANEL_HALF_AT(in, h) + r] = b->scales[i];
+        put32(group_at(chunk, &panel_q2_k, in), h, r,
+              gather_pairs(b->qs + 32 * (in / 4), h, 2 * (in % 4)));
+    }
+}
+
+/* A half whose scale is negative has all its bits turned over: v becomes 7 - v. */
+static void pack_q3_k(uint8_t *chunk, size_t r, const struct block_q3_k *b)
+{
+    put16(chunk, r, b->d);
+    for (size_t in = 0; in < 8; in++) {
+        uint8_t *group = group_at(chunk, &panel_q3_k, in);
+        uint32_t high = gather_bits(b->hmask, in);
+        for (size_t h = 0; h < 2; h++) {
+            int scale = scale_q3_k(b->scales, 2 * in + h);
+            uint32_t mirror = scale < 0 ? UINT32_MAX : 0;
+            uint32_t low = gather_pairs(b->qs + 32 * (in / 4), h, 2 * (in % 4));
+            chunk[PANEL_HALF_AT(in, h) + r] = (uint8_t)scale;
+            put32(group, h, r, low ^ mirror);
+            high ^= mirror & NIBBLES << 4 * h;
+        }
+        put32(group, 2, r, high);
+    }
+}
+
 /* quant_blocks.h draws the twelve bytes. */
 static void pack_k_scales(uint8_t *chunk, size_t r, const uint8_t *s)
 {
@@ -128,10 +185,7 @@ static void pack_q5_k(uint8_t *chunk, size_t r, const struct block_q5_k *b)
     pack_k_scales(chunk, r, b->scales);
     for (size_t in = 0; in < 8; in++) {
         uint8_t *group = group_at(chunk, &panel_q5_k, in);
-        uint32_t bits = 0;
-        for (size_t t = 0; t < 8; t++)
-            bits |= (load32(b->qh + 4 * t) >> in & 0x01010101u) << t;
-        put32(group, 4, r, bits);
+        put32(group, 4, r, gather_bits(b->qh, in));
         if (in % 2 == 0)
             pack_k_nibbles(group, group + panel_q5_k.group, r, b->qs + 16 * in);
     }
@@ -143,18 +197,24 @@ static void pack_q6_k(uint8_t *chunk, size_t r, const struct block_q6_k *b)
     for (size_t in = 0; in < 8; in++) {
         uint8_t *group = group_at(chunk, &panel_q6_k, in);
         const uint8_t *ql = b->ql + 64 * (in / 4) + 32 * (in % 2), *qh = b->qh + 32 * (in / 4);
-        size_t nibble = 4 * (in % 4 / 2), pair = 2 * (in % 4);
-        uint32_t high[2] = {0, 0};
+        size_t nibble = 4 * (in % 4 / 2);
         for (size_t t = 0; t < 4; t++) {
             uint32_t first = load32(ql + 4 * t) >> nibble & NIBBLES;
             put32(group, t, r, first | (load32(ql + 16 + 4 * t) >> nibble & NIBBLES) << 4);
-            for (size_t h = 0; h < 2; h++)
-                high[h] |= (load32(qh + 16 * h + 4 * t) >> pair & 0x03030303u) << 2 * t;
         }
         for (size_t h = 0; h < 2; h++) {
-            put32(group, 4 + h, r, high[h]);
+            put32(group, 4 + h, r, gather_pairs(qh, h, 2 * (in % 4)));
             chunk[PANEL_HALF_AT(in, h) + r] = (uint8_t)b->scales[2 * in + h];
         }
+    }
+}
+
+static void pack_iq4_xs(uint8_t *chunk, size_t r, const struct block_iq4_xs *b)
+{
+    put16(chunk, r, b->d);
+    for (size_t in = 0; in < 8; in++) {
+        chunk[PANEL_SCALE_AT(in) + r] = (uint8_t)scale_iq4_xs(b, in);
+        pack_nibbles(group_at(chunk, &panel_iq4_xs, in), r, b->qs + 16 * in);
     }
 }
 
@@ -171,6 +231,7 @@ DEFINE_PACK_ROW_32(q4_1)
 DEFINE_PACK_ROW_32(q5_0)
 DEFINE_PACK_ROW_32(q5_1)
 DEFINE_PACK_ROW_32(q8_0)
+DEFINE_PACK_ROW_32(iq4_nl)
 #undef DEFINE_PACK_ROW_32
 
 #define DEFINE_PACK_ROW_256(name)                                                                  \
@@ -180,9 +241,12 @@ DEFINE_PACK_ROW_32(q8_0)
         for (size_t c = 0; c < k / 256; c++)                                                       \
             pack_##name(panel + c * panel_chunk_bytes(&panel_##name), r, b + c);                   \
     }
+DEFINE_PACK_ROW_256(q2_k)
+DEFINE_PACK_ROW_256(q3_k)
 DEFINE_PACK_ROW_256(q4_k)
 DEFINE_PACK_ROW_256(q5_k)
 DEFINE_PACK_ROW_256(q6_k)
+DEFINE_PACK_ROW_256(iq4_xs)
 #undef DEFINE_PACK_ROW_256
 
 static const struct {

@@ -20,9 +20,13 @@
     X(Q5_0, 6, "Q5_0", 32, 22)                                                                     \
     X(Q5_1, 7, "Q5_1", 32, 24)                                                                     \
     X(Q8_0, 8, "Q8_0", 32, 34)                                                                     \
+    X(Q2_K, 10, "Q2_K", 256, 84)                                                                   \
+    X(Q3_K, 11, "Q3_K", 256, 110)                                                                  \
     X(Q4_K, 12, "Q4_K", 256, 144)                                                                  \
     X(Q5_K, 13, "Q5_K", 256, 176)                                                                  \
-    X(Q6_K, 14, "Q6_K", 256, 210)
+    X(Q6_K, 14, "Q6_K", 256, 210)                                                                  \
+    X(IQ4_NL, 20, "IQ4_NL", 32, 18)                                                                \
+    X(IQ4_XS, 23, "IQ4_XS", 256, 136)
 
 enum tensor_type {
 #define X(type, gguf, name, values, bytes) TENSOR_##type,
@@ -51,7 +55,7 @@ bool tensor_type_from_gguf(uint32_t number, enum tensor_type *out);
 
 uint32_t tensor_type_to_gguf(enum tensor_type type);
 
-/* The name GGUF gives to any type number, readable here or not ("IQ4_XS"); NULL when unknown. */
+/* The name GGUF gives to any type number, readable here or not ("IQ3_S"); NULL when unknown. */
 const char *tensor_gguf_type_name(uint32_t number);
 
 /* Bytes of a row of n values; n must be a multiple of the type's block. */

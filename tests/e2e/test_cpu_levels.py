@@ -20,8 +20,8 @@ LADDER = ["avx2", "avx2,avx_vnni", "avx2,avx512", "avx2,avx512,avx512_vnni",
 PROMPTS = json.loads((GOLDEN / "greedy.json").read_text())["prompts"]
 MODELS = json.loads((GOLDEN / "tiny/manifest.json").read_text())["models"]
 BY_NAME = {row["name"]: row for row in MODELS}
-WEIGHT_TYPES = ["base", "bf16", "f16", "q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "q4_k", "q5_k",
-                "q6_k"]
+WEIGHT_TYPES = ["base", "bf16", "f16", "q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "q2_k", "q3_k",
+                "q4_k", "q5_k", "q6_k", "iq4_nl", "iq4_xs"]
 TOLERANCE = 1e-4  # as in test_golden_tiny.py
 
 QEMU = shutil.which("qemu-x86_64")

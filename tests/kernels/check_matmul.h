@@ -149,9 +149,13 @@ static void want_q8(struct product *p, size_t t, size_t r)
             magnitude += abs(scale) * (abs(g.q[i]) + (int)p->shape->zero_point) * abs(x[b].q[i]);
         }
         double d = (double)g.s.d * (double)x[b].scale;
-        double min = (double)g.s.m * (double)x[b].scale * x[b].total;
-        sum += d * (double)dot + min;
-        size += fabs(d) * 2.0 * (double)magnitude + fabs(min);
+        double min[2] = {(double)g.s.m[0] * x[b].first,
+                         (double)g.s.m[1] * (x[b].total - x[b].first)};
+        double both = (min[0] + min[1]) * (double)x[b].scale;
+        sum += d * (double)dot + both;
+        size += fabs(d) * 2.0 * (double)magnitude + fabs(both);
+        if (p->shape->type == TENSOR_Q2_K) /* a rounding for each half */
+            size += (fabs(min[0]) + fabs(min[1])) * (double)x[b].scale;
     }
     p->want[t][r] = sum;
     p->bound[t][r] = (2.0 * (double)n_groups + 4.0) * EPS * size + (double)FLT_MIN;

@@ -15,12 +15,21 @@ struct type_shape {
 };
 
 static const struct type_shape type_shapes[] = {
-    {TENSOR_F32, -1, -1, 0, NULL},          {TENSOR_F16, -1, -1, 0, NULL},
-    {TENSOR_BF16, -1, -1, 0, NULL},         {TENSOR_Q4_0, 0, -1, 8, group_q4_0},
-    {TENSOR_Q4_1, 0, 2, 0, group_q4_1},     {TENSOR_Q5_0, 0, -1, 16, group_q5_0},
-    {TENSOR_Q5_1, 0, 2, 0, group_q5_1},     {TENSOR_Q8_0, 0, -1, 128, group_q8_0},
-    {TENSOR_Q4_K, 0, 2, 0, group_q4_k},     {TENSOR_Q5_K, 0, 2, 0, group_q5_k},
+    {TENSOR_F32, -1, -1, 0, NULL},
+    {TENSOR_F16, -1, -1, 0, NULL},
+    {TENSOR_BF16, -1, -1, 0, NULL},
+    {TENSOR_Q4_0, 0, -1, 8, group_q4_0},
+    {TENSOR_Q4_1, 0, 2, 0, group_q4_1},
+    {TENSOR_Q5_0, 0, -1, 16, group_q5_0},
+    {TENSOR_Q5_1, 0, 2, 0, group_q5_1},
+    {TENSOR_Q8_0, 0, -1, 128, group_q8_0},
+    {TENSOR_Q4_K, 0, 2, 0, group_q4_k},
+    {TENSOR_Q5_K, 0, 2, 0, group_q5_k},
     {TENSOR_Q6_K, 208, -1, 32, group_q6_k},
+    {TENSOR_Q2_K, 80, 82, 0, group_q2_k},
+    {TENSOR_Q3_K, 108, -1, 4, group_q3_k},
+    {TENSOR_IQ4_NL, 0, -1, 128, group_iq4_nl},
+    {TENSOR_IQ4_XS, 0, -1, 128, group_iq4_xs},
 };
 
 enum weight_fill {

@@ -91,6 +91,10 @@ MODELS = [
     block256("q4_k", "Q4_K weights, mixed with Q8_0", Q.Q4_K),
     block256("q5_k", "Q5_K weights, mixed with Q8_0", Q.Q5_K),
     block256("q6_k", "Q6_K weights, mixed with Q8_0", Q.Q6_K),
+    block256("q2_k", "Q2_K weights, mixed with Q8_0", Q.Q2_K),
+    block256("q3_k", "Q3_K weights, mixed with Q8_0", Q.Q3_K),
+    block32("iq4_nl", "IQ4_NL weights", Q.IQ4_NL),
+    block256("iq4_xs", "IQ4_XS weights, mixed with Q8_0", Q.IQ4_XS),
 ]
 
 
@@ -111,26 +115,36 @@ def generator(name: str) -> np.random.Generator:
     return np.random.default_rng(zlib.crc32(name.encode()))
 
 
-def random_k_blocks(rng: np.random.Generator, rows: int, kind: Q, std: float) -> np.ndarray:
-    """K-quant rows of one block each. Any bytes are a valid block, so they are random but for the
-    float16 scales, which set the spread (the gguf package does not quantise to these types)."""
-    size = gguf.GGML_QUANT_SIZES[kind][1]
-    blocks = rng.integers(0, 256, (rows, size), dtype=np.uint8)
-    jitter = rng.uniform(0.8, 1.2, (rows, 1))
-    if kind == Q.Q6_K:  # value = d * scale (-128..127) * quant (-32..31); d is last
-        blocks[:, -2:] = (jitter * std / 1370).astype(np.float16).view(np.uint8)
-        return blocks
-    middle, spread = (7.5, 4.6) if kind == Q.Q4_K else (15.5, 9.2)
-    d = jitter * std / (57 * spread)  # value = d * scale * quant - dmin * min, scale, min: 0..63
-    blocks[:, 0:2] = d.astype(np.float16).view(np.uint8)
-    blocks[:, 2:4] = (d * middle).astype(np.float16).view(np.uint8)
-    return blocks
+# Where a type's float16 scales lie and what value they give: d (and dmin, as the multiple of d that
+# puts the mean at zero), and the standard deviation of a random block with d = 1.
+RANDOM_BLOCKS = {
+    Q.Q2_K: (80, 1.5, 13.9),  # d * scale * quant - dmin * min; scale, min: 0..15, quant: 0..3
+    Q.Q3_K: (108, None, 43.4),  # d * scale (-32..31) * quant (-4..3)
+    Q.Q4_K: (0, 7.5, 57 * 4.6),  # scale, min: 0..63
+    Q.Q5_K: (0, 15.5, 57 * 9.2),
+    Q.Q6_K: (208, None, 1370),  # d * scale (-128..127) * quant (-32..31)
+    Q.IQ4_NL: (0, None, 68.0),  # d * table[quant]
+    Q.IQ4_XS: (0, None, 1260.0),  # d * scale (-32..31) * table[quant]
+}
+
+
+def random_blocks(rng: np.random.Generator, shape: tuple[int, ...], kind: Q, std: float) -> np.ndarray:
+    """Rows of blocks. Any bytes are a valid block, so they are random but for the float16 scales,
+    which set the spread (the gguf package does not quantise to these types)."""
+    values, size = gguf.GGML_QUANT_SIZES[kind]
+    at, middle, spread = RANDOM_BLOCKS[kind]
+    blocks = rng.integers(0, 256, (shape[0] * shape[1] // values, size), dtype=np.uint8)
+    d = rng.uniform(0.8, 1.2, (len(blocks), 1)) * std / spread
+    blocks[:, at : at + 2] = d.astype(np.float16).view(np.uint8)
+    if middle is not None:
+        blocks[:, at + 2 : at + 4] = (d * middle).astype(np.float16).view(np.uint8)
+    return blocks.reshape(shape[0], -1)
 
 
 def random_tensor(rng: np.random.Generator, shape: tuple[int, ...], kind: Q, std: float):
     """Bytes or floats of a random matrix of `shape` as a GGUF file stores them."""
-    if kind in (Q.Q4_K, Q.Q5_K, Q.Q6_K):
-        return random_k_blocks(rng, shape[0], kind, std)
+    if kind in RANDOM_BLOCKS:
+        return random_blocks(rng, shape, kind, std)
     values = rng.normal(0, std, shape).astype(np.float32)
     return gguf.quants.quantize(values, kind)
 

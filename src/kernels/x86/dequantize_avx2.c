@@ -95,6 +95,17 @@ ALWAYS_INLINE __m256i bytes_q8_0(const struct block_q8_0 *b, size_t j)
     return _mm256_loadu_si256((const __m256i *)b->qs);
 }
 
+ALWAYS_INLINE __m256i bytes_q2_k(const struct block_q2_k *b, size_t j)
+{
+    return byte_bits(b->qs + 32 * (j / 4), 2 * (j % 4), 3);
+}
+
+ALWAYS_INLINE __m256i bytes_q3_k(const struct block_q3_k *b, size_t j)
+{
+    __m256i high = _mm256_slli_epi16(byte_bits(b->hmask, j, 1), 2);
+    return minus(_mm256_or_si256(byte_bits(b->qs + 32 * (j / 4), 2 * (j % 4), 3), high), 4);
+}
+
 ALWAYS_INLINE __m256i bytes_q4_k(const struct block_q4_k *b, size_t j)
 {
     return byte_bits(b->qs + 32 * (j / 2), 4 * (j % 2), 15);
@@ -114,6 +125,24 @@ ALWAYS_INLINE __m256i bytes_q6_k(const struct block_q6_k *b, size_t j)
     return minus(_mm256_or_si256(low, high), 32);
 }
 
+/* The values of 16 bytes of quants. */
+ALWAYS_INLINE __m256i look_up_iq4(const uint8_t *qs)
+{
+    const __m256i table = _mm256_setr_epi8(QUANT_IQ4, QUANT_IQ4);
+    return _mm256_shuffle_epi8(table, split_nibbles(qs));
+}
+
+ALWAYS_INLINE __m256i bytes_iq4_nl(const struct block_iq4_nl *b, size_t j)
+{
+    (void)j;
+    return look_up_iq4(b->qs);
+}
+
+ALWAYS_INLINE __m256i bytes_iq4_xs(const struct block_iq4_xs *b, size_t j)
+{
+    return look_up_iq4(b->qs + 16 * j);
+}
+
 /* Eight of the group's 32 values. */
 ALWAYS_INLINE void store_eight(float *out, __m128i q, float d, float m)
 {
@@ -127,10 +156,10 @@ ALWAYS_INLINE void store_group(float *out, __m256i q, const struct quant_scales 
 {
     __m128i low = _mm256_castsi256_si128(q), high = _mm256_extracti128_si256(q, 1);
     float d0 = s->d * (float)s->scale[0], d1 = s->d * (float)s->scale[1];
-    store_eight(out, low, d0, s->m);
-    store_eight(out + 8, _mm_srli_si128(low, 8), d0, s->m);
-    store_eight(out + 16, high, d1, s->m);
-    store_eight(out + 24, _mm_srli_si128(high, 8), d1, s->m);
+    store_eight(out, low, d0, s->m[0]);
+    store_eight(out + 8, _mm_srli_si128(low, 8), d0, s->m[0]);
+    store_eight(out + 16, high, d1, s->m[1]);
+    store_eight(out + 24, _mm_srli_si128(high, 8), d1, s->m[1]);
 }
 
 #define X(type, name, groups)                                                                      \

@@ -3,24 +3,30 @@
  * vpmaddubsw adds two products of an unsigned and a signed byte into int16. |x| <= 127, so
  *
  *     4 bits  2 * 15 * 127 =  3810   8 steps fit 32767: the whole group is summed in int16
- *     5 bits  2 * 31 * 127 =  7874   4 steps
+ *     5 bits  2 * 31 * 127 =  7874   4 steps; 2 and 3 bits have a scale for each half: 4 steps
  *     6 bits  2 * 63 * 127 = 16002   2 steps
- *     8 bits  2 * 128 * 127 = 32512  1 step, on magnitudes; the weight's sign moves to x
+ *     8 bits  2 * 128 * 127 = 32512  1 step, on magnitudes; the weight's sign moves to x. So are
+ * the signed bytes that the IQ4 types' places stand for.
  *
- * before vpmaddwd widens them, with Q6_K's scales as its other operand. Sums are exact, whichever
- * way they are computed; the float operations and their order are in panel_tile_avx2.h.
+ * before vpmaddwd widens them, with the halves' scales as its other operand. Sums are exact,
+ * whichever way they are computed; the float operations and their order are in panel_tile_avx2.h.
  */
 #include "kernels/variants.h"
 #include "kernels/x86/panel_tile_avx2.h"
 
 #define TOKENS 5
 
-ALWAYS_INLINE int int16_steps(const struct panel_format *f)
+ALWAYS_INLINE int is_signed(const struct panel_format *f)
 {
-    return f->bits == 4 ? 8 : f->bits == 5 ? 4 : f->bits == 6 ? 2 : 1;
+    return f->bits == 8 || f->table;
 }
 
-/* Step n in the order of computation: both nibbles of a line one after the other, but Q6_K's halves
+ALWAYS_INLINE int int16_steps(const struct panel_format *f)
+{
+    return is_signed(f) ? 1 : f->bits == 4 ? 8 : f->bits == 6 ? 2 : 4;
+}
+
+/* Step n in the order of computation: both nibbles of a line one after the other, unless the halves
  * have different scales. */
 ALWAYS_INLINE int step_at(int n, const struct panel_format *f)
 {
@@ -29,9 +35,9 @@ ALWAYS_INLINE int step_at(int n, const struct panel_format *f)
 
 ALWAYS_INLINE __m256i multiply(__m256i w, __m256i x, const struct panel_format *f)
 {
-    if (f->bits < 8)
+    if (!is_signed(f))
         return _mm256_maddubs_epi16(w, x);
-    __m256i value = _mm256_xor_si256(w, _mm256_set1_epi8(-128));
+    __m256i value = f->table ? look_up_iq4(w) : _mm256_xor_si256(w, _mm256_set1_epi8(-128));
     return _mm256_maddubs_epi16(_mm256_abs_epi8(value), _mm256_sign_epi8(x, value));
 }
 
@@ -58,26 +64,13 @@ ALWAYS_INLINE void sum_part(tile_sums part, const struct tile *t, size_t g, int 
     }
 }
 
-/* Q6_K: the scale of a half as both int16 of a lane. */
-ALWAYS_INLINE __m256i scale_pair(const uint8_t *chunk, size_t in, int half, int v)
-{
-    __m256i s = signed_bytes(chunk + PANEL_HALF_AT(in, half) + 8 * v);
-    return _mm256_or_si256(_mm256_slli_epi32(s, 16),
-                           _mm256_and_si256(s, _mm256_set1_epi32(0xffff)));
-}
-
-/* What the zero point adds to a sum: zero * total, or in Q6_K
- * 32 * (scale[0] * first + scale[1] * (total - first)). */
+/* What the zero point adds to a sum. */
 ALWAYS_INLINE __m256i zero_part(const uint8_t *chunk, size_t in, int v, const struct q8_block *x,
                                 const struct panel_format *f)
 {
-    __m256i sum = x_total(x);
-    if (f->scales == PANEL_HALVES) {
-        __m256i s0 = scale_pair(chunk, in, 0, v), s1 = scale_pair(chunk, in, 1, v);
-        __m256i low = _mm256_sub_epi16(s0, s1);
-        sum = _mm256_madd_epi16(_mm256_blend_epi16(low, s1, 0xaa), broadcast_word(&x->first));
-    }
-    return _mm256_slli_epi32(sum, __builtin_ctz((unsigned)f->zero));
+    if (has_half_scales(f))
+        return dot_sums(half_zeros(chunk, in, v, f), x);
+    return _mm256_slli_epi32(x_total(x), __builtin_ctz((unsigned)f->zero));
 }
 
 ALWAYS_INLINE void sum_group_avx2(tile_sums sum, const struct tile *t, size_t g, int tokens,
@@ -91,8 +84,9 @@ ALWAYS_INLINE void sum_group_avx2(tile_sums sum, const struct tile *t, size_t g,
         sum_part(part, t, g, n, tokens, f);
         UNROLL for (int v = 0; v < VECTORS; v++)
         {
-            __m256i by =
-                f->scales == PANEL_HALVES ? scale_pair(chunk, in, n / 4, v) : _mm256_set1_epi16(1);
+            __m256i by = _mm256_set1_epi16(1);
+            if (has_half_scales(f))
+                by = twice(half_scales(chunk, in, v, f).of[n / 4]);
             UNROLL for (int j = 0; j < tokens; j++)
             {
                 __m256i wide = _mm256_madd_epi16(part[v][j], by);
@@ -100,7 +94,7 @@ ALWAYS_INLINE void sum_group_avx2(tile_sums sum, const struct tile *t, size_t g,
             }
         }
     }
-    if (f->zero == 0 || f->bits == 8)
+    if (f->zero == 0 || is_signed(f))
         return;
     UNROLL for (int v = 0; v < VECTORS; v++) UNROLL for (int j = 0; j < tokens; j++) sum[v][j] =
         _mm256_sub_epi32(sum[v][j], zero_part(chunk, in, v, t->x + (size_t)j * t->x_stride + g, f));

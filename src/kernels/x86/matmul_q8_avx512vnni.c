@@ -9,7 +9,12 @@
  *     no minimum   acc = fma(sum, d * x.scale, acc)
  *     minimum      acc = fma(fma(m, x.total, sum * d), x.scale, acc)
  *     Q6_K         the first for each half of the group, with d * scale[half]
+ *
+ * Q2_K's and Q3_K's scales multiply the quants before the sum, as both stay below 256: one pass and
+ * one float operation for both halves. What the halves' zero points or minima weigh is one product
+ * of pairs of int16 with the block's two sums.
  */
+#include "kernels/quant_blocks.h"
 #include "kernels/variants.h"
 #include "kernels/x86/panel_tiles_x86.h"
 
@@ -18,20 +23,47 @@
 
 #define TOKENS 6
 
+/* Bytes moved right (left if negative); what crosses over is masked away later. */
+ALWAYS_INLINE __m512i moved(const uint8_t *line, int right)
+{
+    __m512i v = _mm512_load_si512(line);
+    return right < 0 ? _mm512_slli_epi16(v, (unsigned)-right)
+                     : _mm512_srli_epi16(v, (unsigned)right);
+}
+
+/* low | (high & mask) */
+ALWAYS_INLINE __m512i joined(__m512i low, __m512i high, int mask)
+{
+    return _mm512_ternarylogic_epi32(low, high, _mm512_set1_epi8((char)mask), 0xf8);
+}
+
 /* Values 4s .. 4s + 3 of each row, unsigned. */
 ALWAYS_INLINE __m512i step_quants(const uint8_t *group, int s, const struct panel_format *f)
 {
     if (f->bits == 8)
         return _mm512_load_si512(group + PANEL_LINE * s);
-    __m512i v = _mm512_load_si512(group + PANEL_LINE * (s % 4));
-    v = _mm512_and_si512(s < 4 ? v : _mm512_srli_epi16(v, 4), _mm512_set1_epi8(15));
-    if (f->bits == 4)
-        return v;
-    int line = f->bits == 5 ? 4 : 4 + s / 4, bit = f->bits == 5 ? s : 2 * (s % 4);
-    __m512i high = _mm512_load_si512(group + PANEL_LINE * line);
-    high = bit < 4 ? _mm512_slli_epi16(high, 4 - bit) : _mm512_srli_epi16(high, bit - 4);
-    /* v | (high & mask) */
-    return _mm512_ternarylogic_epi32(v, high, _mm512_set1_epi8(f->bits == 5 ? 0x10 : 0x30), 0xf8);
+    if (f->bits < 4) {
+        __m512i v = moved(group + PANEL_LINE * (s / 4), 2 * (s % 4));
+        v = _mm512_and_si512(v, _mm512_set1_epi8(3));
+        return f->bits == 2 ? v : joined(v, moved(group + PANEL_LINE * 2, s - 2), 4);
+    }
+    __m512i v = moved(group + PANEL_LINE * (s % 4), s / 4 * 4);
+    v = _mm512_and_si512(v, _mm512_set1_epi8(15));
+    if (f->table) {
+        const __m512i table = _mm512_broadcast_i32x4(_mm_setr_epi8(QUANT_IQ4));
+        return _mm512_shuffle_epi8(_mm512_xor_si512(table, _mm512_set1_epi8(-128)), v);
+    }
+    if (f->bits == 5)
+        v = joined(v, moved(group + PANEL_LINE * 4, s - 4), 0x10);
+    if (f->bits == 6)
+        v = joined(v, moved(group + PANEL_LINE * (4 + s / 4), 2 * (s % 4) - 4), 0x30);
+    return v;
+}
+
+/* Types whose scaled quants still are bytes. No product carries into the upper byte of an int16. */
+ALWAYS_INLINE int scales_quants(const struct panel_format *f)
+{
+    return f->scales == PANEL_MIRRORED || f->scales == PANEL_NIBBLES;
 }
 
 ALWAYS_INLINE __m512i broadcast_word(const void *p)
@@ -57,56 +89,123 @@ ALWAYS_INLINE __m512 halves_to_float(const uint8_t *p)
     return _mm512_cvtph_ps(_mm256_load_si256((const __m256i *)p));
 }
 
-ALWAYS_INLINE __m512 bytes_to_float(const uint8_t *p, int is_signed)
+ALWAYS_INLINE __m512i signed_bytes(const uint8_t *p)
 {
-    __m128i bytes = _mm_load_si128((const __m128i *)p);
-    return _mm512_cvtepi32_ps(is_signed ? _mm512_cvtepi8_epi32(bytes)
-                                        : _mm512_cvtepu8_epi32(bytes));
+    return _mm512_cvtepi8_epi32(_mm_load_si128((const __m128i *)p));
+}
+
+ALWAYS_INLINE __m512i unsigned_bytes(const uint8_t *p)
+{
+    return _mm512_cvtepu8_epi32(_mm_load_si128((const __m128i *)p));
 }
 
 /* The scale of group `in` of a chunk, or of one half of it. */
 ALWAYS_INLINE __m512 weight_scale(const uint8_t *chunk, size_t in, int half,
                                   const struct panel_format *f)
 {
-    if (f->scales == PANEL_K)
-        return _mm512_mul_ps(halves_to_float(chunk), bytes_to_float(chunk + PANEL_SCALE_AT(in), 0));
-    if (f->scales == PANEL_HALVES)
-        return _mm512_mul_ps(halves_to_float(chunk),
-                             bytes_to_float(chunk + PANEL_HALF_AT(in, half), 1));
-    return halves_to_float(chunk + PANEL_D_AT(in));
+    if (f->scales == PANEL_D || f->scales == PANEL_DM)
+        return halves_to_float(chunk + PANEL_D_AT(in));
+    if (scales_quants(f))
+        return halves_to_float(chunk);
+    __m512i scale = f->scales == PANEL_K        ? unsigned_bytes(chunk + PANEL_SCALE_AT(in))
+                    : f->scales == PANEL_GROUPS ? signed_bytes(chunk + PANEL_SCALE_AT(in))
+                                                : signed_bytes(chunk + PANEL_HALF_AT(in, half));
+    return _mm512_mul_ps(halves_to_float(chunk), _mm512_cvtepi32_ps(scale));
 }
 
-/* The minimum, negated for K types. */
+ALWAYS_INLINE int has_min(const struct panel_format *f)
+{
+    return f->scales == PANEL_DM || f->scales == PANEL_K || f->scales == PANEL_NIBBLES;
+}
+
+/* The minimum, negated for K types; minima of halves are left out. */
 ALWAYS_INLINE __m512 weight_min(const uint8_t *chunk, size_t in, const struct panel_format *f)
 {
+    if (f->scales == PANEL_DM)
+        return halves_to_float(chunk + PANEL_M_AT(in));
+    __m512 m = halves_to_float(chunk + PANEL_DMIN_AT);
     if (f->scales == PANEL_K)
-        return _mm512_mul_ps(halves_to_float(chunk + PANEL_DMIN_AT),
-                             bytes_to_float(chunk + PANEL_MIN_AT(in), 0));
-    return halves_to_float(chunk + PANEL_M_AT(in));
+        m = _mm512_mul_ps(m, _mm512_cvtepi32_ps(unsigned_bytes(chunk + PANEL_MIN_AT(in))));
+    return m;
+}
+
+/* The scale of a half as both int16 of a lane, without a sign if the quants are mirrored for it. */
+ALWAYS_INLINE __m512i half_scale(const uint8_t *chunk, size_t in, int half,
+                                 const struct panel_format *f)
+{
+    const uint8_t *p = chunk + PANEL_HALF_AT(in, half);
+    __m512i s = f->scales == PANEL_NIBBLES
+                    ? _mm512_and_si512(unsigned_bytes(p), _mm512_set1_epi32(15))
+                    : _mm512_abs_epi32(signed_bytes(p));
+    return _mm512_or_si512(s, _mm512_slli_epi32(s, 16));
+}
+
+/* What a half's sum of x is multiplied with beside the quants: its minimum, or what its zero
+ * weighs: -zero * |s|, plus |s| if s < 0. */
+ALWAYS_INLINE __m512i half_factor(const uint8_t *chunk, size_t in, int half,
+                                  const struct panel_format *f)
+{
+    const uint8_t *p = chunk + PANEL_HALF_AT(in, half);
+    if (f->scales == PANEL_NIBBLES)
+        return _mm512_srli_epi32(unsigned_bytes(p), 4);
+    __m512i s = signed_bytes(p), zero = _mm512_set1_epi32(-f->zero);
+    __m512i above =
+        _mm512_max_epi32(_mm512_sub_epi32(_mm512_setzero_si512(), s), _mm512_setzero_si512());
+    return _mm512_add_epi32(_mm512_mullo_epi32(_mm512_abs_epi32(s), zero), above);
+}
+
+/* Both halves' factors a and b as int16 for q8_block's sums: (a - b) * first + b * total. */
+ALWAYS_INLINE __m512i half_factors(const uint8_t *chunk, size_t in, const struct panel_format *f)
+{
+    __m512i a = half_factor(chunk, in, 0, f), b = half_factor(chunk, in, 1, f);
+    return _mm512_mask_blend_epi16(0xaaaaaaaau, _mm512_sub_epi16(a, b), _mm512_slli_epi32(b, 16));
+}
+
+ALWAYS_INLINE __m512i dot_sums(__m512i factors, const struct q8_block *x)
+{
+    return _mm512_madd_epi16(factors, broadcast_word(&x->first));
+}
+
+/* Where the sum starts: at what the zero point takes off it. */
+ALWAYS_INLINE __m512i sum_start(const struct q8_block *x, __m512i factors, int half,
+                                const struct panel_format *f)
+{
+    if (f->scales == PANEL_MIRRORED)
+        return dot_sums(factors, x);
+    __m512i start = _mm512_setzero_si512();
+    if (f->zero)
+        start = _mm512_sub_epi32(
+            start, _mm512_slli_epi32(x_total(x, half), (unsigned)__builtin_ctz((unsigned)f->zero)));
+    return start;
 }
 
 /* sum[i][j] = the integer sum of panel i and token j over steps `step` .. `end` - 1 of a group. */
 ALWAYS_INLINE void sum_steps(__m512i sum[2][TOKENS], const struct tile *t, size_t g, int half,
                              int panels, int tokens, const struct panel_format *f)
 {
-    const uint8_t *group = t->w + quants_offset(g, f);
-    UNROLL for (int j = 0; j < tokens; j++)
+    const uint8_t *group = t->w + quants_offset(g, f), *chunk = t->w + chunk_offset(g, f);
+    size_t in = g % f->groups;
+    UNROLL for (int i = 0; i < panels; i++)
     {
-        __m512i start = _mm512_setzero_si512();
-        if (f->zero)
-            start = _mm512_sub_epi32(start,
-                                     _mm512_slli_epi32(x_total(t->x + j * t->x_stride + g, half),
-                                                       (unsigned)__builtin_ctz((unsigned)f->zero)));
-        UNROLL for (int i = 0; i < panels; i++) sum[i][j] = start;
+        __m512i factors = _mm512_setzero_si512();
+        if (f->scales == PANEL_MIRRORED)
+            factors = half_factors(chunk + (size_t)i * t->panel_bytes, in, f);
+        UNROLL for (int j = 0; j < tokens; j++) sum[i][j] =
+            sum_start(t->x + j * t->x_stride + g, factors, half, f);
     }
     UNROLL for (int n = 0; n < 8; n++)
     {
-        int s = half >= 0 || f->bits == 8 ? n : n / 2 + n % 2 * 4;
+        int s = f->bits == 4 || f->bits == 5 ? n / 2 + n % 2 * 4 : n;
         if (half >= 0 && s / 4 != half)
             continue;
         __m512i w[2];
-        UNROLL for (int i = 0; i < panels; i++) w[i] =
-            step_quants(group + (size_t)i * t->panel_bytes, s, f);
+        UNROLL for (int i = 0; i < panels; i++)
+        {
+            w[i] = step_quants(group + (size_t)i * t->panel_bytes, s, f);
+            if (scales_quants(f))
+                w[i] = _mm512_mullo_epi16(
+                    w[i], half_scale(chunk + (size_t)i * t->panel_bytes, in, s / 4, f));
+        }
         UNROLL for (int j = 0; j < tokens; j++)
         {
             __m512i x = broadcast_word((t->x + j * t->x_stride + g)->q + 4 * s);
@@ -130,19 +229,24 @@ ALWAYS_INLINE void add_group(__m512 acc[2][TOKENS], const struct tile *t, size_t
     {
         const uint8_t *scales = chunk + (size_t)i * t->panel_bytes;
         __m512 d = weight_scale(scales, g % f->groups, half, f), m = _mm512_setzero_ps();
-        if (f->scales == PANEL_DM || f->scales == PANEL_K)
+        __m512i minima = _mm512_setzero_si512();
+        if (has_min(f))
             m = weight_min(scales, g % f->groups, f);
+        if (f->scales == PANEL_NIBBLES)
+            minima = half_factors(scales, g % f->groups, f);
         UNROLL for (int j = 0; j < tokens; j++)
         {
             const struct q8_block *x = t->x + j * t->x_stride + g;
             __m512 v = _mm512_cvtepi32_ps(sum[i][j]), scale = _mm512_set1_ps(x->scale);
-            if (f->scales == PANEL_D || f->scales == PANEL_HALVES) {
+            if (!has_min(f)) {
                 acc[i][j] = _mm512_fmadd_ps(v, _mm512_mul_ps(d, scale), acc[i][j]);
                 continue;
             }
-            __m512 total = _mm512_cvtepi32_ps(x_total(x, -1));
+            __m512 total = _mm512_cvtepi32_ps(f->scales == PANEL_NIBBLES ? dot_sums(minima, x)
+                                                                         : x_total(x, -1));
             v = _mm512_mul_ps(v, d);
-            v = f->scales == PANEL_K ? _mm512_fnmadd_ps(m, total, v) : _mm512_fmadd_ps(m, total, v);
+            v = f->scales == PANEL_DM ? _mm512_fmadd_ps(m, total, v)
+                                      : _mm512_fnmadd_ps(m, total, v);
             acc[i][j] = _mm512_fmadd_ps(v, scale, acc[i][j]);
         }
     }

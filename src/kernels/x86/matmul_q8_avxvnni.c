@@ -2,12 +2,47 @@
  * panel and five tokens.
  *
  * vpdpbusd adds four products of unsigned and signed bytes to an int32 lane without saturation
- * (255 * 127 * 32 fits), so every type is summed alike; a sum starts at -zero * total.
+ * (255 * 127 * 32 fits), so every type is summed alike; a sum starts at -zero * total. A scale for
+ * each half multiplies Q2_K's and Q3_K's quants before the sum, as they stay below 256; in Q6_K it
+ * multiplies the halves' sums.
  */
 #include "kernels/variants.h"
 #include "kernels/x86/panel_tile_avx2.h"
 
 #define TOKENS 5
+
+/* Types whose scaled quants still are bytes. No product carries into the upper byte of an int16. */
+ALWAYS_INLINE int scales_quants(const struct panel_format *f)
+{
+    return f->scales == PANEL_MIRRORED || f->scales == PANEL_NIBBLES;
+}
+
+/* What is multiplied in step s of group g, unsigned. */
+ALWAYS_INLINE __m256i step_weights(const struct tile *t, size_t g, int v, int s,
+                                   const struct panel_format *f)
+{
+    __m256i w = step_quants(t->w + quants_offset(g, f), v, s, f);
+    if (f->table)
+        return look_up_iq4_unsigned(w);
+    if (!scales_quants(f))
+        return w;
+    const uint8_t *chunk = t->w + chunk_offset(g, f);
+    return _mm256_mullo_epi16(w, twice(half_scales(chunk, g % f->groups, v, f).of[s / 4]));
+}
+
+/* Where the sum of a whole group (half < 0), or of a half, starts. */
+ALWAYS_INLINE __m256i sum_start(const struct tile *t, size_t g, int v, int half,
+                                const struct q8_block *x, const struct panel_format *f)
+{
+    __m256i zero = _mm256_setzero_si256();
+    if (!f->zero)
+        return zero;
+    if (f->scales == PANEL_MIRRORED)
+        return _mm256_sub_epi32(
+            zero, dot_sums(half_zeros(t->w + chunk_offset(g, f), g % f->groups, v, f), x));
+    __m256i total = half < 0 ? x_total(x) : x_half_total(x, half);
+    return _mm256_sub_epi32(zero, _mm256_slli_epi32(total, __builtin_ctz((unsigned)f->zero)));
+}
 
 /* The sums of a whole group (half < 0) or of one half of it. */
 ALWAYS_INLINE void sum_steps(tile_sums sum, const struct tile *t, size_t g, int half, int tokens,
@@ -16,22 +51,15 @@ ALWAYS_INLINE void sum_steps(tile_sums sum, const struct tile *t, size_t g, int 
     UNROLL for (int j = 0; j < tokens; j++)
     {
         const struct q8_block *x = t->x + (size_t)j * t->x_stride + g;
-        __m256i start = _mm256_setzero_si256();
-        if (f->zero) {
-            __m256i total = half < 0 ? x_total(x) : x_half_total(x, half);
-            total = _mm256_slli_epi32(total, __builtin_ctz((unsigned)f->zero));
-            start = _mm256_sub_epi32(start, total);
-        }
-        UNROLL for (int v = 0; v < VECTORS; v++) sum[v][j] = start;
+        UNROLL for (int v = 0; v < VECTORS; v++) sum[v][j] = sum_start(t, g, v, half, x, f);
     }
     UNROLL for (int n = 0; n < 8; n++)
     {
-        int s = half >= 0 || f->bits == 8 ? n : n / 2 + n % 2 * 4;
+        int s = f->bits == 4 || f->bits == 5 ? n / 2 + n % 2 * 4 : n;
         if (half >= 0 && s / 4 != half)
             continue;
         __m256i w[VECTORS];
-        UNROLL for (int v = 0; v < VECTORS; v++) w[v] =
-            step_quants(t->w + quants_offset(g, f), v, s, f);
+        UNROLL for (int v = 0; v < VECTORS; v++) w[v] = step_weights(t, g, v, s, f);
         UNROLL for (int j = 0; j < tokens; j++)
         {
             __m256i x = broadcast_word((t->x + (size_t)j * t->x_stride + g)->q + 4 * s);
@@ -50,12 +78,13 @@ ALWAYS_INLINE void sum_halves(tile_sums sum, const struct tile *t, size_t g, int
                               const struct panel_format *f)
 {
     const uint8_t *chunk = t->w + chunk_offset(g, f);
+    size_t in = g % f->groups;
     tile_sums first;
     for (int half = 0; half < 2; half++) {
         sum_steps(sum, t, g, half, tokens, f);
         UNROLL for (int v = 0; v < VECTORS; v++)
         {
-            __m256i scale = signed_bytes(chunk + PANEL_HALF_AT(g % f->groups, half) + 8 * v);
+            __m256i scale = half_scales(chunk, in, v, f).of[half];
             UNROLL for (int j = 0; j < tokens; j++)
             {
                 sum[v][j] = _mm256_mullo_epi32(sum[v][j], scale);

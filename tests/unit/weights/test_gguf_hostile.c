@@ -335,9 +335,9 @@ static void test_types_not_read(void **state)
 {
     struct gguf_writer w;
     (void)state;
-    write_one(&w, 1, (uint64_t[]){256}, 23, 0);
+    write_one(&w, 1, (uint64_t[]){256}, 21, 0);
     assert_refused(&w, STATUS_UNSUPPORTED,
-                   "tensor \"t\": type IQ4_XS (number 23) cannot be read by this program");
+                   "tensor \"t\": type IQ3_S (number 21) cannot be read by this program");
     write_one(&w, 1, (uint64_t[]){256}, 4000, 0);
     assert_refused(&w, STATUS_UNSUPPORTED, "tensor \"t\": type unknown (number 4000)");
 }
