@@ -4,6 +4,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "kernels/kv_layout.h"
 #include "serve/internal.h"
 #include "serve/warm.h"
 
@@ -92,8 +93,9 @@ static void announce(struct server *s)
              s->info.n_slots, s->info.n_kv_blocks);
     const struct backend_memory *m = &s->info.memory;
     log_info("server.memory",
-             "weights=%zu repacked=%zu kv=%zu activations=%zu slots=%zu threads=%d", m->weights,
-             m->repacked, m->kv, m->activations, s->info.slots_memory, s->info.n_threads);
+             "weights=%zu repacked=%zu kv=%zu kv_type=%s activations=%zu slots=%zu threads=%d",
+             m->weights, m->repacked, m->kv, kv_layout_names[s->options.engine.kv_type],
+             m->activations, s->info.slots_memory, s->info.n_threads);
     s->options.ready(s->options.arg, &ready);
 }
 
