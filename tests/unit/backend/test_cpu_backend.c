@@ -219,17 +219,20 @@ static void check_parking(const struct setting *base, const float *expected)
     }
 }
 
-/* Thread sanitizer looks at the threads, which all types share, and is slow. */
+/* Thread sanitizer looks at the threads, which all types share; every sanitizer is slow. */
 #ifdef __SANITIZE_THREAD__
 #define FIRST_KV_TYPE KV_BF16
 #define LAST_KV_TYPE  KV_BF16
-#define MOST_THREADS  3
-#define FIRST_FORM    1
 #else
 #define FIRST_KV_TYPE 0
 #define LAST_KV_TYPE  (KV_TYPES - 1)
-#define MOST_THREADS  16
-#define FIRST_FORM    0
+#endif
+#ifdef FIRSTLIGHT_DEBUG
+#define MOST_THREADS 3
+#define FIRST_FORM   1
+#else
+#define MOST_THREADS 16
+#define FIRST_FORM   0
 #endif
 
 static void check_everything(uint32_t levels, enum activations activations, enum kv_type kv_type)
