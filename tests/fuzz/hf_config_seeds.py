@@ -36,9 +36,9 @@ def seeds():
     yield "llama3_low_high", BASE | {"rope_scaling": LLAMA3 | {"low_freq_factor": 4}}
     yield "partial", BASE | {"partial_rotary_factor": 0.01, "rope_parameters": LLAMA3}
     yield "yarn", BASE | {"rope_scaling": {"rope_type": "yarn" * 100}}
-    for path in sorted(GOLDEN.parent.glob("relatives/*/config.json")):
+    for path in sorted(GOLDEN.glob("relatives/*/config.json")):
         yield path.parent.name, json.loads(path.read_text())
-    phi3 = json.loads((GOLDEN.parent / "relatives/phi3/config.json").read_text())
+    phi3 = json.loads((GOLDEN / "relatives/phi3/config.json").read_text())
     yield "phi3_few_factors", phi3 | {"partial_rotary_factor": 0.5}
     negative = phi3["rope_scaling"] | {"long_factor": [-1] * 12}
     yield "phi3_bad_factor", phi3 | {"rope_scaling": negative}
