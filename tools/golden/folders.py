@@ -15,6 +15,7 @@ import zlib
 import numpy as np
 import torch
 import transformers
+from safetensors.torch import save_file
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 
 from reference import GOLDEN, logits_of, provenance
@@ -101,25 +102,28 @@ def tokenizer() -> Tokenizer:
     return made
 
 
-def save_weights(folder: Folder, state: dict, path) -> None:
-    from safetensors.torch import save_file
-    if folder.tied:
-        del state["lm_head.weight"]
-    if not folder.prefix:
-        state = {k.removeprefix("model."): v for k, v in state.items()}
-    names = sorted(state)
-    if folder.shards == 1:
+def save_shards(state: dict, shards: int, path) -> None:
+    """model.safetensors, or so many files with their index, the tensors dealt out to them in turns."""
+    if shards == 1:
         save_file(state, path / "model.safetensors", metadata={"format": "pt"})
         return
     where = {}
-    for i in range(folder.shards):
-        file = f"model-{i + 1:05d}-of-{folder.shards:05d}.safetensors"
-        part = {k: state[k].contiguous() for k in names[i::folder.shards]}
+    for i in range(shards):
+        file = f"model-{i + 1:05d}-of-{shards:05d}.safetensors"
+        part = {k: state[k].contiguous() for k in sorted(state)[i::shards]}
         save_file(part, path / file, metadata={"format": "pt"})
         where |= {k: file for k in part}
     size = sum(v.numel() * v.element_size() for v in state.values())
     index = {"metadata": {"total_size": size}, "weight_map": where}
     (path / "model.safetensors.index.json").write_text(json.dumps(index, indent=1) + "\n")
+
+
+def save_weights(folder: Folder, state: dict, path) -> None:
+    if folder.tied:
+        del state["lm_head.weight"]
+    if not folder.prefix:
+        state = {k.removeprefix("model."): v for k, v in state.items()}
+    save_shards(state, folder.shards, path)
 
 
 def save_configs(folder: Folder, path) -> None:

@@ -17,9 +17,9 @@ import gguf
 import numpy as np
 import torch
 import transformers
-from safetensors.torch import save_file
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
+from folders import save_shards
 from reference import GOLDEN, logits_of, provenance
 from tiny import vocabulary
 
@@ -163,19 +163,7 @@ def save_weights(folder: Folder, state: dict, path, tied: bool) -> None:
         n = folder.config["n_ctx"]
         for i in range(folder.config["n_layer"]):
             state[f"h.{i}.attn.bias"] = torch.tril(torch.ones(n, n)).view(1, 1, n, n)
-    names = sorted(state)
-    if folder.shards == 1:
-        save_file(state, path / "model.safetensors", metadata={"format": "pt"})
-        return
-    where = {}
-    for i in range(folder.shards):
-        file = f"model-{i + 1:05d}-of-{folder.shards:05d}.safetensors"
-        part = {k: state[k].contiguous() for k in names[i::folder.shards]}
-        save_file(part, path / file, metadata={"format": "pt"})
-        where |= {k: file for k in part}
-    size = sum(v.numel() * v.element_size() for v in state.values())
-    index = {"metadata": {"total_size": size}, "weight_map": where}
-    (path / "model.safetensors.index.json").write_text(json.dumps(index, indent=1) + "\n")
+    save_shards(state, folder.shards, path)
 
 
 def save_configs(folder: Folder, path) -> None:

@@ -18,11 +18,10 @@ import gguf
 import numpy as np
 import torch
 import transformers
-from safetensors.torch import save_file
 
-from folders import tokenizer
+from folders import save_shards, tokenizer
 from reference import GOLDEN, logits_of, provenance
-from tiny import vocabulary
+from tiny import vocabulary, write_vocabulary
 
 OUT = GOLDEN / "relatives"
 KEPT = 40
@@ -127,22 +126,6 @@ def randomise(model, folder: Folder) -> dict:
     return state
 
 
-def save_weights(folder: Folder, state: dict, path) -> None:
-    names = sorted(state)
-    if folder.shards == 1:
-        save_file(state, path / "model.safetensors", metadata={"format": "pt"})
-        return
-    where = {}
-    for i in range(folder.shards):
-        file = f"model-{i + 1:05d}-of-{folder.shards:05d}.safetensors"
-        part = {k: state[k].contiguous() for k in names[i::folder.shards]}
-        save_file(part, path / file, metadata={"format": "pt"})
-        where |= {k: file for k in part}
-    size = sum(v.numel() * v.element_size() for v in state.values())
-    index = {"metadata": {"total_size": size}, "weight_map": where}
-    (path / "model.safetensors.index.json").write_text(json.dumps(index, indent=1) + "\n")
-
-
 def save_configs(folder: Folder, path) -> None:
     kind = str(folder.dtype).removeprefix("torch.")
     (path / "config.json").write_text(json.dumps(folder.config | {"torch_dtype": kind}, indent=1) + "\n")
@@ -166,14 +149,7 @@ def write_keys(writer: gguf.GGUFWriter, config: dict) -> None:
         writer.add_value_length(config["head_dim"])
     if config["model_type"] == "phi3":
         write_phi3_keys(writer, config)
-    pieces, types, merges = vocabulary()
-    writer.add_tokenizer_model("gpt2")
-    writer.add_tokenizer_pre("smollm")
-    writer.add_token_list(pieces)
-    writer.add_token_types(types)
-    writer.add_token_merges(merges)
-    writer.add_bos_token_id(0)
-    writer.add_eos_token_id(1)
+    write_vocabulary(writer)
 
 
 def write_phi3_keys(writer: gguf.GGUFWriter, config: dict) -> None:
@@ -213,7 +189,7 @@ def make(folder: Folder) -> dict:
     config._attn_implementation = "eager"
     model = transformers.AutoModelForCausalLM.from_config(config, dtype=torch.float32).eval()
     state = randomise(model, folder)
-    save_weights(folder, state, path)
+    save_shards(state, folder.shards, path)
     if folder.gguf:
         write_gguf(folder, state)
     rng = np.random.default_rng(zlib.crc32(b"ids " + folder.name.encode()))

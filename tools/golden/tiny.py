@@ -183,6 +183,17 @@ def rope_factors(tiny: Tiny) -> np.ndarray:
     return (1 / ((1 - smooth) / rope["factor"] + smooth)).astype(np.float32)
 
 
+def write_vocabulary(writer: gguf.GGUFWriter) -> None:
+    pieces, types, merges = vocabulary()
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre("smollm")
+    writer.add_token_list(pieces)
+    writer.add_token_types(types)
+    writer.add_token_merges(merges)
+    writer.add_bos_token_id(0)
+    writer.add_eos_token_id(1)
+
+
 def write_metadata(writer: gguf.GGUFWriter, tiny: Tiny) -> None:
     writer.add_name(f"tiny {tiny.name}: {tiny.what}")
     writer.add_context_length(CONTEXT)
@@ -200,15 +211,8 @@ def write_metadata(writer: gguf.GGUFWriter, tiny: Tiny) -> None:
     if tiny.rope["rope_type"] == "linear":
         writer.add_rope_scaling_type(gguf.RopeScalingType.LINEAR)
         writer.add_rope_scaling_factor(tiny.rope["factor"])
-    pieces, types, merges = vocabulary()
-    writer.add_vocab_size(len(pieces))
-    writer.add_tokenizer_model("gpt2")
-    writer.add_tokenizer_pre("smollm")
-    writer.add_token_list(pieces)
-    writer.add_token_types(types)
-    writer.add_token_merges(merges)
-    writer.add_bos_token_id(0)
-    writer.add_eos_token_id(1)
+    writer.add_vocab_size(len(vocabulary()[0]))
+    write_vocabulary(writer)
     writer.add_add_bos_token(False)
 
 
