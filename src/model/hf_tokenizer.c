@@ -4,22 +4,13 @@
 #include "base/mem.h"
 #include "model/hf_spaces.h"
 #include "text/tokenizer.h"
+#include "text/vocab.h"
 #include "weights/json_file.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-
-/* The values of tokenizer.ggml.token_type. */
-enum token_type {
-    TOKEN_NORMAL = 1,
-    TOKEN_UNKNOWN = 2,
-    TOKEN_CONTROL = 3,
-    TOKEN_USER_DEFINED = 4,
-    TOKEN_UNUSED = 5,
-    TOKEN_BYTE = 6,
-};
 
 /* Two files and what they say of each row of the embedding. */
 struct source {
@@ -81,7 +72,7 @@ static enum status read_decoder(struct source *s, struct err *err)
             continue;
         s->pieces[id] = content;
         s->types[id] =
-            json_is_true(json_object_get(row, "special")) ? TOKEN_CONTROL : TOKEN_USER_DEFINED;
+            json_is_true(json_object_get(row, "special")) ? VOCAB_CONTROL : VOCAB_USER_DEFINED;
     }
     return STATUS_OK;
 }
@@ -95,7 +86,7 @@ static enum status read_pieces(struct source *s, struct err *err)
         return bad(err, "model.vocab", "an object of tokens and ids");
     json_object_foreach(vocab, text, id)
     {
-        enum status st = set_piece(s, text, id, TOKEN_NORMAL, err);
+        enum status st = set_piece(s, text, id, VOCAB_NORMAL, err);
         if (st)
             return st;
     }
@@ -107,7 +98,7 @@ static enum status read_pieces(struct source *s, struct err *err)
         if (!content)
             return bad(err, "added_tokens", "objects with content and id");
         st = set_piece(s, content, json_object_get(row, "id"),
-                       special ? TOKEN_CONTROL : TOKEN_USER_DEFINED, err);
+                       special ? VOCAB_CONTROL : VOCAB_USER_DEFINED, err);
     }
     return st;
 }
@@ -118,7 +109,7 @@ static void write_piece(const struct source *s, struct gguf_build *b, uint32_t i
     const char *piece = s->pieces[i];
     if (!piece)
         buf_printf(&text, "[PAD%u]", i);
-    else if (s->sentencepiece && s->types[i] == TOKEN_USER_DEFINED)
+    else if (s->sentencepiece && s->types[i] == VOCAB_USER_DEFINED)
         hf_spaces_plain(&text, piece);
     else
         buf_puts(&text, piece);
@@ -135,7 +126,7 @@ static void write_pieces(const struct source *s, struct gguf_build *b)
         write_piece(s, b, i);
     gguf_build_array(b, "tokenizer.ggml.token_type", GGUF_I32, s->n_vocab);
     for (uint32_t i = 0; i < s->n_vocab; i++)
-        gguf_build_element_u32(b, s->pieces[i] ? s->types[i] : TOKEN_UNUSED);
+        gguf_build_element_u32(b, s->pieces[i] ? s->types[i] : VOCAB_UNUSED);
 }
 
 /* "a b", or since tokenizers 0.20 ["a", "b"]. */
@@ -293,9 +284,9 @@ static void set_sentencepiece_types(struct source *s)
     for (uint32_t i = 0; i < s->n_vocab; i++) {
         const char *piece = s->pieces[i];
         if (piece && unknown && strcmp(piece, unknown) == 0)
-            s->types[i] = TOKEN_UNKNOWN;
+            s->types[i] = VOCAB_UNKNOWN;
         else if (piece && hf_spaces_is_byte(piece))
-            s->types[i] = TOKEN_BYTE;
+            s->types[i] = VOCAB_BYTE;
     }
 }
 

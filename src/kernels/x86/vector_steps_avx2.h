@@ -107,9 +107,24 @@ ALWAYS_INLINE __m256 residual8(float *x, const float *delta)
     return v;
 }
 
+ALWAYS_INLINE float sum_all(const __m256 acc[4])
+{
+    return sum8(_mm256_add_ps(_mm256_add_ps(acc[0], acc[1]), _mm256_add_ps(acc[2], acc[3])));
+}
+
+ALWAYS_INLINE __m256 add_value(__m256 acc, __m256 v)
+{
+    return _mm256_add_ps(acc, v);
+}
+
+ALWAYS_INLINE __m256 add_square(__m256 acc, __m256 v)
+{
+    return _mm256_fmadd_ps(v, v, acc);
+}
+
 /* Four accumulators take eights in turn, the rest goes to the first. With a delta n is a multiple
  * of 8. */
-ALWAYS_INLINE float sum_squares(float *x, const float *delta, size_t n)
+ALWAYS_INLINE float fold(float *x, const float *delta, size_t n, __m256 (*add)(__m256, __m256))
 {
     __m256 acc[4] = {_mm256_setzero_ps(), _mm256_setzero_ps(), _mm256_setzero_ps(),
                      _mm256_setzero_ps()};
@@ -117,16 +132,21 @@ ALWAYS_INLINE float sum_squares(float *x, const float *delta, size_t n)
     for (; i + 32 <= n; i += 32) {
 #pragma GCC unroll 4
         for (size_t j = 0; j < 4; j++) {
-            __m256 v = residual8(x + i + 8 * j, delta ? delta + i + 8 * j : NULL);
-            acc[j] = _mm256_fmadd_ps(v, v, acc[j]);
+            size_t at = i + 8 * j;
+            acc[j] = add(acc[j], residual8(x + at, delta ? delta + at : NULL));
         }
     }
     for (; i < n; i += 8) {
         bool whole = n - i >= 8;
-        __m256 v = whole ? residual8(x + i, delta ? delta + i : NULL) : load_tail(x + i, n - i);
-        acc[0] = _mm256_fmadd_ps(v, v, acc[0]);
+        acc[0] = add(acc[0],
+                     whole ? residual8(x + i, delta ? delta + i : NULL) : load_tail(x + i, n - i));
     }
-    return sum8(_mm256_add_ps(_mm256_add_ps(acc[0], acc[1]), _mm256_add_ps(acc[2], acc[3])));
+    return sum_all(acc);
+}
+
+ALWAYS_INLINE float sum_squares(float *x, const float *delta, size_t n)
+{
+    return fold(x, delta, n, add_square);
 }
 
 ALWAYS_INLINE void norm_rows(float *out, const float *x, const float *weight, float scale, size_t n)
@@ -142,24 +162,9 @@ ALWAYS_INLINE void norm_rows(float *out, const float *x, const float *weight, fl
 
 /* --- layernorm ------------------------------------------------------------------------------ */
 
-/* In the order of sum_squares. */
 ALWAYS_INLINE float sum_values(float *x, const float *delta, size_t n)
 {
-    __m256 acc[4] = {_mm256_setzero_ps(), _mm256_setzero_ps(), _mm256_setzero_ps(),
-                     _mm256_setzero_ps()};
-    size_t i = 0;
-    for (; i + 32 <= n; i += 32) {
-#pragma GCC unroll 4
-        for (size_t j = 0; j < 4; j++)
-            acc[j] =
-                _mm256_add_ps(acc[j], residual8(x + i + 8 * j, delta ? delta + i + 8 * j : NULL));
-    }
-    for (; i < n; i += 8) {
-        bool whole = n - i >= 8;
-        __m256 v = whole ? residual8(x + i, delta ? delta + i : NULL) : load_tail(x + i, n - i);
-        acc[0] = _mm256_add_ps(acc[0], v);
-    }
-    return sum8(_mm256_add_ps(_mm256_add_ps(acc[0], acc[1]), _mm256_add_ps(acc[2], acc[3])));
+    return fold(x, delta, n, add_value);
 }
 
 ALWAYS_INLINE float sum_deviations(const float *x, float mean, size_t n)
@@ -170,19 +175,15 @@ ALWAYS_INLINE float sum_deviations(const float *x, float mean, size_t n)
     size_t i = 0;
     for (; i + 32 <= n; i += 32) {
 #pragma GCC unroll 4
-        for (size_t j = 0; j < 4; j++) {
-            __m256 v = _mm256_sub_ps(_mm256_loadu_ps(x + i + 8 * j), m);
-            acc[j] = _mm256_fmadd_ps(v, v, acc[j]);
-        }
+        for (size_t j = 0; j < 4; j++)
+            acc[j] = add_square(acc[j], _mm256_sub_ps(_mm256_loadu_ps(x + i + 8 * j), m));
     }
-    for (; i + 8 <= n; i += 8) {
-        __m256 v = _mm256_sub_ps(_mm256_loadu_ps(x + i), m);
-        acc[0] = _mm256_fmadd_ps(v, v, acc[0]);
-    }
+    for (; i + 8 <= n; i += 8)
+        acc[0] = add_square(acc[0], _mm256_sub_ps(_mm256_loadu_ps(x + i), m));
     float rest = 0.0f;
     for (; i < n; i++)
         rest = fmaf(x[i] - mean, x[i] - mean, rest);
-    return rest + sum8(_mm256_add_ps(_mm256_add_ps(acc[0], acc[1]), _mm256_add_ps(acc[2], acc[3])));
+    return rest + sum_all(acc);
 }
 
 ALWAYS_INLINE void layernorm_rows(float *out, const float *x, float mean, float scale,

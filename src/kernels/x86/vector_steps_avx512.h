@@ -108,8 +108,18 @@ ALWAYS_INLINE float sum_all(const __m512 acc[4])
     return sum8(_mm256_add_ps(_mm512_castps512_ps256(sum), _mm512_extractf32x8_ps(sum, 1)));
 }
 
+ALWAYS_INLINE __m512 add_value(__m512 acc, __m512 v)
+{
+    return _mm512_add_ps(acc, v);
+}
+
+ALWAYS_INLINE __m512 add_square(__m512 acc, __m512 v)
+{
+    return _mm512_fmadd_ps(v, v, acc);
+}
+
 /* Four accumulators take sixteens in turn, the rest goes to the first. */
-ALWAYS_INLINE float sum_squares(float *x, const float *delta, size_t n)
+ALWAYS_INLINE float fold(float *x, const float *delta, size_t n, __m512 (*add)(__m512, __m512))
 {
     __m512 acc[4] = {_mm512_setzero_ps(), _mm512_setzero_ps(), _mm512_setzero_ps(),
                      _mm512_setzero_ps()};
@@ -118,15 +128,17 @@ ALWAYS_INLINE float sum_squares(float *x, const float *delta, size_t n)
 #pragma GCC unroll 4
         for (size_t j = 0; j < 4; j++) {
             size_t at = i + 16 * j;
-            __m512 v = residual16(x + at, delta ? delta + at : NULL, 16);
-            acc[j] = _mm512_fmadd_ps(v, v, acc[j]);
+            acc[j] = add(acc[j], residual16(x + at, delta ? delta + at : NULL, 16));
         }
     }
-    for (; i < n; i += 16) {
-        __m512 v = residual16(x + i, delta ? delta + i : NULL, n - i);
-        acc[0] = _mm512_fmadd_ps(v, v, acc[0]);
-    }
+    for (; i < n; i += 16)
+        acc[0] = add(acc[0], residual16(x + i, delta ? delta + i : NULL, n - i));
     return sum_all(acc);
+}
+
+ALWAYS_INLINE float sum_squares(float *x, const float *delta, size_t n)
+{
+    return fold(x, delta, n, add_square);
 }
 
 ALWAYS_INLINE void norm_rows(float *out, const float *x, const float *weight, float scale, size_t n)
@@ -139,22 +151,9 @@ ALWAYS_INLINE void norm_rows(float *out, const float *x, const float *weight, fl
 
 /* --- layernorm ------------------------------------------------------------------------------ */
 
-/* In the order of sum_squares. */
 ALWAYS_INLINE float sum_values(float *x, const float *delta, size_t n)
 {
-    __m512 acc[4] = {_mm512_setzero_ps(), _mm512_setzero_ps(), _mm512_setzero_ps(),
-                     _mm512_setzero_ps()};
-    size_t i = 0;
-    for (; i + 64 <= n; i += 64) {
-#pragma GCC unroll 4
-        for (size_t j = 0; j < 4; j++) {
-            size_t at = i + 16 * j;
-            acc[j] = _mm512_add_ps(acc[j], residual16(x + at, delta ? delta + at : NULL, 16));
-        }
-    }
-    for (; i < n; i += 16)
-        acc[0] = _mm512_add_ps(acc[0], residual16(x + i, delta ? delta + i : NULL, n - i));
-    return sum_all(acc);
+    return fold(x, delta, n, add_value);
 }
 
 /* What lies behind the tail is no deviation. */
@@ -173,15 +172,11 @@ ALWAYS_INLINE float sum_deviations(const float *x, float mean, size_t n)
     size_t i = 0;
     for (; i + 64 <= n; i += 64) {
 #pragma GCC unroll 4
-        for (size_t j = 0; j < 4; j++) {
-            __m512 v = deviation16(x + i + 16 * j, m, 16);
-            acc[j] = _mm512_fmadd_ps(v, v, acc[j]);
-        }
+        for (size_t j = 0; j < 4; j++)
+            acc[j] = add_square(acc[j], deviation16(x + i + 16 * j, m, 16));
     }
-    for (; i < n; i += 16) {
-        __m512 v = deviation16(x + i, m, n - i);
-        acc[0] = _mm512_fmadd_ps(v, v, acc[0]);
-    }
+    for (; i < n; i += 16)
+        acc[0] = add_square(acc[0], deviation16(x + i, m, n - i));
     return sum_all(acc);
 }
 
