@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from conftest import GOLDEN
+from logits import F32, logits_of
 
 TOLERANCE = 1e-4
 ARCH = GOLDEN / "arch"
@@ -21,15 +22,9 @@ def name_of(row):
     return row["name"]
 
 
-def logits_of(run, path, row, out, *flags):
-    result = run("logits", "--model", path, "--npy", out, *flags, stdin=json.dumps(row["ids"]))
-    assert result.returncode == 0, result.stderr
-    return np.load(out)
-
-
 def assert_equal(run, path, row, tmp_path):
     expected = np.load(ARCH / f"{row['name']}.npy")
-    logits = logits_of(run, path, row, tmp_path / "logits.npy", "--activations", "f32")
+    logits = logits_of(run, path, row["ids"], tmp_path / "logits.npy", *F32)
     assert logits.shape == expected.shape
     assert np.abs(logits - expected).max() <= TOLERANCE, row["what"]
 
@@ -71,19 +66,20 @@ def test_quantised_weights_and_activations_are_near(run, tmp_path, row):
     """The int8 path of the same weights within 0.002 of the float path, and Q8_0 weights of the
     model's own; logits spread by 0.3 to 2.4."""
     out, kind = tmp_path / "out.npy", ("--dtype", "q8_0")
-    exact = logits_of(run, ARCH / row["name"], row, out, "--activations", "f32", *kind)
-    fast = logits_of(run, ARCH / row["name"], row, out, *kind)
+    exact = logits_of(run, ARCH / row["name"], row["ids"], out, *F32, *kind)
+    fast = logits_of(run, ARCH / row["name"], row["ids"], out, *kind)
     assert 0 < divergence(exact, fast) < 2e-3
     assert 0 < divergence(np.load(ARCH / f"{row['name']}.npy"), exact) < 2e-3
 
 
 @pytest.mark.parametrize("row", [MODELS[1], MODELS[3]], ids=name_of)
 @pytest.mark.parametrize("flags", [
-    ("--activations", "f32"), ("--dtype", "q8_0"),
+    F32, ("--dtype", "q8_0"),
     ("--dtype", "q8_0", "--cpu-mask", "c"), ("--dtype", "q8_0", "--cpu-mask", "avx2")])
 def test_threads_and_chunks_do_not_change_a_bit(run, tmp_path, row, flags):
     def bits(*more):
-        return logits_of(run, ARCH / row["name"], row, tmp_path / "x.npy", *flags, *more).tobytes()
+        return logits_of(run, ARCH / row["name"], row["ids"], tmp_path / "x.npy", *flags,
+                         *more).tobytes()
 
     expected = bits("--threads", 1)
     assert bits("--threads", 2, "--chunk", 7) == bits("--threads", 3, "--chunk", 33) == expected

@@ -9,23 +9,17 @@ import numpy as np
 import pytest
 
 from conftest import GOLDEN
+from logits import F32, logits_of
 
 TOLERANCE = 1e-4
 HF = GOLDEN / "hf"
 MODELS = json.loads((HF / "manifest.json").read_text())["models"]
 
 
-def logits_of(run, path, ids, out, *flags):
-    result = run("logits", "--model", path, "--npy", out, "--activations", "f32", *flags,
-                 stdin=json.dumps(ids))
-    assert result.returncode == 0, result.stderr
-    return np.load(out)
-
-
 @pytest.mark.parametrize("row", MODELS, ids=lambda row: row["name"])
 def test_logits_from_the_folder(run, tmp_path, row):
     expected = np.load(HF / f"{row['name']}.npy")
-    logits = logits_of(run, HF / row["name"], row["ids"], tmp_path / "logits.npy")
+    logits = logits_of(run, HF / row["name"], row["ids"], tmp_path / "logits.npy", *F32)
     assert logits.shape == expected.shape
     assert np.abs(logits - expected).max() <= TOLERANCE, row["what"]
 
@@ -42,7 +36,7 @@ def test_logits_from_the_converted_file(run, tmp_path, row):
     expected = np.load(HF / f"{row['name']}.npy")
     kind = {"b": "bf16", "m": "f16"}.get(row["name"][0], row["name"][:3])
     path = convert(run, HF / row["name"], tmp_path / "out.gguf", kind)
-    logits = logits_of(run, path, row["ids"], tmp_path / "logits.npy")
+    logits = logits_of(run, path, row["ids"], tmp_path / "logits.npy", *F32)
     assert np.abs(logits - expected).max() <= TOLERANCE, row["what"]
     assert not list(tmp_path.glob("*.part"))
 
@@ -52,8 +46,9 @@ def test_quantised_at_load_is_quantised_by_convert(run, tmp_path, kind):
     """The same model: the folder with --dtype, its file, and the file converted once more."""
     row = MODELS[1]
     path = convert(run, HF / row["name"], tmp_path / "out.gguf", kind)
-    from_file = logits_of(run, path, row["ids"], tmp_path / "file.npy")
-    loaded = logits_of(run, HF / row["name"], row["ids"], tmp_path / "loaded.npy", "--dtype", kind)
+    from_file = logits_of(run, path, row["ids"], tmp_path / "file.npy", *F32)
+    loaded = logits_of(run, HF / row["name"], row["ids"], tmp_path / "loaded.npy", *F32,
+                       "--dtype", kind)
     again = convert(run, path, tmp_path / "again.gguf", kind)
     # the file's q and k rows are pairs, the folder's halves: same sums in another order
     assert np.abs(from_file - loaded).max() <= 1e-5

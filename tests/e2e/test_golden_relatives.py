@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from conftest import GOLDEN
+from logits import F32, logits_of
 
 TOLERANCE = 1e-4
 RELATIVES = GOLDEN / "relatives"
@@ -22,11 +23,9 @@ def name_of(row):
     return row["name"]
 
 
-def logits_of(run, path, row, out, *flags):
+def last_logits(run, path, row, out, *flags):
     """Of the positions that the golden file has: the last ones."""
-    result = run("logits", "--model", path, "--npy", out, *flags, stdin=json.dumps(row["ids"]))
-    assert result.returncode == 0, result.stderr
-    logits = np.load(out)
+    logits = logits_of(run, path, row["ids"], out, *flags)
     assert len(logits) == len(row["ids"])
     return logits[-len(expected_of(row)):]
 
@@ -36,7 +35,7 @@ def expected_of(row):
 
 
 def assert_equal(run, path, row, tmp_path):
-    logits = logits_of(run, path, row, tmp_path / "logits.npy", "--activations", "f32")
+    logits = last_logits(run, path, row, tmp_path / "logits.npy", *F32)
     assert np.abs(logits - expected_of(row)).max() <= TOLERANCE, row["what"]
 
 
@@ -78,8 +77,8 @@ def test_converted_keys_are_those_that_others_write(run, tmp_path, row):
 @pytest.mark.parametrize("row", MODELS, ids=name_of)
 def test_int8_path_is_near(run, tmp_path, row):
     out, kind = tmp_path / "out.npy", ("--dtype", "q8_0")
-    exact = logits_of(run, RELATIVES / row["name"], row, out, "--activations", "f32", *kind)
-    fast = logits_of(run, RELATIVES / row["name"], row, out, *kind)
+    exact = last_logits(run, RELATIVES / row["name"], row, out, *F32, *kind)
+    fast = last_logits(run, RELATIVES / row["name"], row, out, *kind)
     assert 0 < np.abs(fast - exact).mean() < 0.05 * exact.std()
 
 
@@ -90,7 +89,7 @@ def test_a_window_left_out_is_seen(run, tmp_path, row):
     shutil.copytree(RELATIVES / row["name"], path)
     config = json.loads((path / "config.json").read_text())
     (path / "config.json").write_text(json.dumps(config | {"sliding_window": None}))
-    logits = logits_of(run, path, row, tmp_path / "logits.npy", "--activations", "f32")
+    logits = last_logits(run, path, row, tmp_path / "logits.npy", *F32)
     used = config.get("use_sliding_window", True)
     assert (np.abs(logits - expected_of(row)).max() > 0.01) == used
 
@@ -100,9 +99,9 @@ def test_the_context_chooses_the_factors(run, tmp_path):
     row = next(row for row in MODELS if row["name"] == "phi3")
     longer = row | {"ids": row["ids"] + row["ids"]}
     folder = RELATIVES / "phi3"
-    short = logits_of(run, folder, row, tmp_path / "out.npy", "--activations", "f32")
+    short = last_logits(run, folder, row, tmp_path / "out.npy", *F32)
     result = run("logits", "--model", folder, "--npy", tmp_path / "long.npy",
-                 "--activations", "f32", stdin=json.dumps(longer["ids"]))
+                 *F32, stdin=json.dumps(longer["ids"]))
     assert result.returncode == 0, result.stderr
     assert np.abs(np.load(tmp_path / "long.npy")[:len(short)] - short).max() > 0.01
 

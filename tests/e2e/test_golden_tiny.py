@@ -10,23 +10,17 @@ import numpy as np
 import pytest
 
 from conftest import GOLDEN
+from logits import F32, logits_of
 
 TOLERANCE = 1e-4
 MODELS = json.loads((GOLDEN / "tiny/manifest.json").read_text())["models"]
-
-
-def logits_of(run, path, ids, out, *flags):
-    result = run("logits", "--model", path, "--npy", out, "--activations", "f32", *flags,
-                 stdin=json.dumps(ids))
-    assert result.returncode == 0, result.stderr
-    return np.load(out)
 
 
 @pytest.mark.parametrize("row", MODELS, ids=lambda row: row["name"])
 def test_logits_equal_the_reference(run, tmp_path, row):
     expected = np.load(GOLDEN / "tiny" / f"{row['name']}.npy")
     logits = logits_of(run, GOLDEN / "tiny" / f"{row['name']}.gguf", row["ids"],
-                       tmp_path / "logits.npy")
+                       tmp_path / "logits.npy", *F32)
     assert logits.dtype == np.float32 and logits.shape == expected.shape
     assert np.abs(logits - expected).max() <= TOLERANCE, row["what"]
 
@@ -34,6 +28,6 @@ def test_logits_equal_the_reference(run, tmp_path, row):
 def test_threads_do_not_change_a_bit(run, tmp_path):
     row = MODELS[0]
     path = GOLDEN / "tiny" / f"{row['name']}.gguf"
-    one = logits_of(run, path, row["ids"], tmp_path / "one.npy", "--threads", 1)
-    two = logits_of(run, path, row["ids"], tmp_path / "two.npy", "--threads", 2)
+    one = logits_of(run, path, row["ids"], tmp_path / "one.npy", *F32, "--threads", 1)
+    two = logits_of(run, path, row["ids"], tmp_path / "two.npy", *F32, "--threads", 2)
     assert one.tobytes() == two.tobytes()
