@@ -75,6 +75,7 @@ extern const struct arch arch_llama;
 extern const struct arch arch_qwen2;
 extern const struct arch arch_qwen3;
 extern const struct arch arch_phi3;
+extern const struct arch arch_olmo2;
 extern const struct arch arch_gpt2;
 extern const struct arch arch_gemma3;
 

@@ -26,7 +26,7 @@
     }
 
 static const struct hf_key llama_keys[] = {LLAMA_KEYS(1e-6)};
-static const struct hf_key phi3_keys[] = {LLAMA_KEYS(1e-5)};
+static const struct hf_key phi3_keys[] = {LLAMA_KEYS(1e-5)}; /* and olmo2 */
 
 static const struct hf_word llama_words[] = {{"hidden_act", "silu"}, {NULL, NULL}};
 
@@ -111,6 +111,25 @@ static const struct hf_tensor phi3_layer_tensors[] = {
         .n_layer_tensors = COUNT(phi3_layer_tensors), .ignored = llama_ignored,                    \
         .window = HF_WINDOW_USED,                                                                  \
     }
+
+/* --- olmo2 (Olmo2Config) -------------------------------------------------------------------- */
+
+static const struct hf_word olmo2_words[] = {
+    {"hidden_act", "silu"}, {"attention_bias", "false"}, {NULL, NULL}};
+
+static const struct hf_tensor olmo2_layer_tensors[] = {
+    {"layers.%u.self_attn.q_proj.weight", "blk.%u.attn_q.weight", 0},
+    {"layers.%u.self_attn.k_proj.weight", "blk.%u.attn_k.weight", 0},
+    {"layers.%u.self_attn.v_proj.weight", "blk.%u.attn_v.weight", 0},
+    {"layers.%u.self_attn.q_norm.weight", "blk.%u.attn_q_norm.weight", 0},
+    {"layers.%u.self_attn.k_norm.weight", "blk.%u.attn_k_norm.weight", 0},
+    {"layers.%u.self_attn.o_proj.weight", "blk.%u.attn_output.weight", 0},
+    {"layers.%u.post_attention_layernorm.weight", "blk.%u.post_attention_norm.weight", 0},
+    {"layers.%u.mlp.gate_proj.weight", "blk.%u.ffn_gate.weight", 0},
+    {"layers.%u.mlp.up_proj.weight", "blk.%u.ffn_up.weight", 0},
+    {"layers.%u.mlp.down_proj.weight", "blk.%u.ffn_down.weight", 0},
+    {"layers.%u.post_feedforward_layernorm.weight", "blk.%u.post_ffw_norm.weight", 0},
+};
 
 /* --- gpt2 (GPT2Config) ---------------------------------------------------------------------- */
 
@@ -201,6 +220,19 @@ static const struct hf_arch rows[] = {
     QWEN("qwen2"),
     QWEN("qwen3"),
     PHI3("phi3"),
+    {
+        .model_type = "olmo2",
+        .arch = "olmo2",
+        .prefix = "model.",
+        .keys = phi3_keys,
+        .n_keys = COUNT(phi3_keys),
+        .words = olmo2_words,
+        .tensors = llama_tensors,
+        .n_tensors = COUNT(llama_tensors),
+        .layer_tensors = olmo2_layer_tensors,
+        .n_layer_tensors = COUNT(olmo2_layer_tensors),
+        .ignored = llama_ignored,
+    },
     {
         .model_type = "gpt2",
         .arch = "gpt2",

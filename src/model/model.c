@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct arch *const archs[] = {&arch_llama, &arch_qwen2, &arch_qwen3,
-                                           &arch_phi3,  &arch_gpt2,  &arch_gemma3};
+static const struct arch *const archs[] = {&arch_llama, &arch_qwen2, &arch_qwen3, &arch_phi3,
+                                           &arch_olmo2, &arch_gpt2,  &arch_gemma3};
 #define ARCH_COUNT (sizeof archs / sizeof archs[0])
 
 #define NAME_MAX_BYTES 64

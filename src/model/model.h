@@ -74,15 +74,15 @@ struct model_config {
  * + x
  */
 struct model_layer {
-    const struct tensor *attn_norm, *attn_norm_bias; /* (d_model) */
+    const struct tensor *attn_norm, *attn_norm_bias; /* (d_model); NULL: none before this half */
     const struct tensor *wq;                         /* (n_heads * head_dim, d_model) */
     const struct tensor *wk;                         /* (n_kv_heads * head_dim, d_model) */
     const struct tensor *wv;                         /* (n_kv_heads * head_dim, d_model) */
     const struct tensor *wo;                         /* (d_model, n_heads * head_dim) */
     const struct tensor *bq, *bk, *bv, *bo;
-    const struct tensor *q_norm, *k_norm;          /* (head_dim), of each head */
-    const struct tensor *post_attn_norm;           /* (d_model) */
-    const struct tensor *ffn_norm, *ffn_norm_bias; /* (d_model) */
+    const struct tensor *q_norm, *k_norm; /* (head_dim), of each head; or (rows of wq, of wk) */
+    const struct tensor *post_attn_norm;  /* (d_model) */
+    const struct tensor *ffn_norm, *ffn_norm_bias; /* (d_model); NULL as attn_norm */
     const struct tensor *w_gate;                   /* (d_ff, d_model) */
     const struct tensor *w_up;                     /* (d_ff, d_model) */
     const struct tensor *w_down;                   /* (d_model, d_ff) */

@@ -1,4 +1,4 @@
-"""Every logit of tiny models that resemble llama (qwen2, qwen3, phi3, mistral's window, yarn), from
+"""Every logit of tiny models that resemble llama (qwen2, qwen3, phi3, olmo2, mistral, yarn), from
 folders and from GGUF files, against transformers.
 
 tools/golden/relatives.py says what the models have in them. `logits` computes them in one chunk;
@@ -107,6 +107,11 @@ def test_the_context_chooses_the_factors(run, tmp_path):
 
 
 BAD = [
+    ("olmo2", {"attention_bias": True}, ["attention_bias", "true"]),
+    ("olmo2", {"num_attention_heads": 2}, ["q_proj", "expected", "found"]),
+    ("olmo2", {"num_key_value_heads": 1}, ["k_proj", "expected", "found"]),
+    ("olmo2", {"model_type": "llama"}, ["input_layernorm", "missing"]),
+    ("olmo2_tied", {"hidden_act": "gelu"}, ["hidden_act", "gelu"]),
     ("qwen2", {"use_sliding_window": True, "max_window_layers": 1},
      ["max_window_layers", "found 1"]),
     ("qwen2", {"use_sliding_window": "no"}, ["use_sliding_window", '"no"']),

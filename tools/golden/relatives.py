@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes tests/golden/relatives/: tiny random qwen2, qwen3, phi3, mistral and llama models, and their
+"""Makes tests/golden/relatives/: tiny random qwen2, qwen3, phi3, olmo2, mistral and llama models, and their
 logits by transformers.
 
 Each NAME/ is a Hugging Face folder with the config.json that published ones have. NAME.npy holds the
@@ -68,6 +68,12 @@ def phi3(**more) -> dict:
                  rope_scaling=factors | {"type": "longrope"}) | more
 
 
+def olmo2(**more) -> dict:
+    return shape("olmo2", "Olmo2ForCausalLM", attention_bias=False, attention_dropout=0.0,
+                 initializer_range=0.02, num_key_value_heads=2, pad_token_id=1,
+                 rope_scaling=None, rope_theta=500000.0, use_cache=True) | more
+
+
 PLAIN = {"rope_type": "default", "rope_theta": 5000.0}
 YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32}
 
@@ -94,6 +100,11 @@ FOLDERS = [
            phi3(rope_scaling=None, partial_rotary_factor=1.0, hidden_size=96,
                 num_attention_heads=4, num_key_value_heads=2, tie_word_embeddings=True),
            torch.float32),
+    Folder("olmo2", "BF16 in shards, no norms before the halves, norms of all queries and keys, "
+           "a head size that is not hidden_size / heads", olmo2(head_dim=24), torch.bfloat16, shards=2, gguf=True),
+    Folder("olmo2_tied", "F32, tied, as many KV heads, head size 16, no key of theirs, no epsilon",
+           {k: v for k, v in olmo2(tie_word_embeddings=True).items()
+            if k not in ("num_key_value_heads", "rms_norm_eps")}, torch.float32),
     Folder("mistral_window", "BF16, a window of 40 positions in a text of 300",
            shape("mistral", "MistralForCausalLM", sliding_window=40, rope_theta=10000.0),
            torch.bfloat16, positions=300),

@@ -264,9 +264,11 @@ static void kv_copy(struct backend *b, uint32_t to, uint32_t from, uint32_t n_po
 
 static size_t layer_weight_bytes(const struct model_layer *l)
 {
-    size_t gate = l->w_gate ? l->w_gate->size : 0;
-    return l->wq->size + l->wk->size + l->wv->size + l->wo->size + gate + l->w_up->size +
-           l->w_down->size + l->attn_norm->size + l->ffn_norm->size;
+    const struct tensor *const some[] = {l->w_gate, l->attn_norm, l->ffn_norm};
+    size_t n = l->wq->size + l->wk->size + l->wv->size + l->wo->size + l->w_up->size;
+    for (size_t i = 0; i < sizeof some / sizeof *some; i++)
+        n += some[i] ? some[i]->size : 0;
+    return n + l->w_down->size;
 }
 
 static void memory(const struct backend *b, struct backend_memory *out)

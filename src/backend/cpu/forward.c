@@ -52,20 +52,21 @@ static void norm_f32(const struct cpu *c, float *out, const float *x, struct nor
         c->k.rmsnorm(out, x, norm.weight->data, m->d_model, m->norm_eps);
 }
 
-/* Row i of the residual stream, to which delta is added unless it is NULL, normed, as input of the
- * products that follow. */
+/* Row i of the residual stream, to which delta is added unless it is NULL, normed if there is a
+ * norm, as input of the products that follow. */
 static void norm_row(struct cpu *c, float *x, const float *delta, struct norm norm,
                      struct linear_want want, size_t i)
 {
     size_t d = c->base.model->config.d_model;
-    if (!want.f32) {
+    if (norm.weight && !want.f32) {
         norm_q8(c, c->rows.norm.q8 + i * (d / Q8_VALUES), x, delta, norm);
         return;
     }
     if (delta)
         c->k.add(x, delta, d);
-    float *out = c->rows.norm.f32 + i * d;
-    norm_f32(c, out, x, norm);
+    float *out = norm.weight ? c->rows.norm.f32 + i * d : x;
+    if (norm.weight)
+        norm_f32(c, out, x, norm);
     linear_put(&c->rows.norm, &c->k, want, i, out);
 }
 
@@ -147,15 +148,12 @@ static void phase_qkv(struct cpu *c, uint32_t layer, int worker)
     }
 }
 
-/* Each head by itself. */
-static void norm_heads(const struct cpu *c, float *heads, uint32_t n_heads,
-                       const struct tensor *norm)
+/* As many values at a time as the norm has weights: each head by itself, or all as one. */
+static void norm_heads(const struct cpu *c, float *heads, size_t n, const struct tensor *norm)
 {
     const struct model_config *m = &c->base.model->config;
-    for (uint32_t h = 0; h < n_heads && norm; h++) {
-        float *head = heads + (size_t)h * m->head_dim;
-        c->k.rmsnorm(head, head, norm->data, m->head_dim, m->norm_eps);
-    }
+    for (size_t at = 0; at < n && norm; at += norm->dims[0])
+        c->k.rmsnorm(heads + at, heads + at, norm->data, norm->dims[0], m->norm_eps);
 }
 
 static void rope_heads(const struct cpu *c, float *heads, uint32_t n_heads, const float *cos_sin,
@@ -207,7 +205,6 @@ static void turn_row(const struct cpu *c, const struct model_layer *w, uint32_t 
  * attention kernel. */
 static void phase_rope_store(struct cpu *c, uint32_t layer, int worker)
 {
-    const struct model_config *m = &c->base.model->config;
     const struct model_layer *w = c->layers[layer].weights;
     size_t begin, end;
     slice(c, c->step.n_rows, 1, worker, &begin, &end);
@@ -219,8 +216,8 @@ static void phase_rope_store(struct cpu *c, uint32_t layer, int worker)
         add_bias(c, q, w->bq);
         add_bias(c, k, w->bk);
         add_bias(c, v, w->bv);
-        norm_heads(c, q, m->n_heads, w->q_norm);
-        norm_heads(c, k, m->n_kv_heads, w->k_norm);
+        norm_heads(c, q, c->heads_width, w->q_norm);
+        norm_heads(c, k, c->kv_width, w->k_norm);
         turn_row(c, w, position, q, k);
         store_row(c, layer, seq->blocks[position / KV_BLOCK], position % KV_BLOCK, k, v);
     }

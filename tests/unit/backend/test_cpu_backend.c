@@ -315,6 +315,12 @@ static void bits_of_gemma3(void **state)
     bits_depend_on_the_row_alone_in("tests/golden/arch/gemma3");
 }
 
+static void bits_of_olmo2(void **state)
+{
+    (void)state;
+    bits_depend_on_the_row_alone_in("tests/golden/relatives/olmo2");
+}
+
 /* The last tokens of a long sequence in one chunk on one thread; or one by one, on threads that
  * divide its spans, beside a short sequence of which each step has one token too. */
 static float *run_long(const struct setting *s, uint32_t n_last)
@@ -471,6 +477,30 @@ static void too_large_a_cache_names_both_sizes(void **state)
     b->ops->close(b);
 }
 
+/* Weights are the matrices and the norms that are counted, where there are any. */
+static void absent_norms_take_no_memory(void **state)
+{
+    (void)state;
+    const struct loader_options open = {.path = "tests/golden/relatives/olmo2.gguf",
+                                        .model_only = true};
+    struct backend_options o = {1, cpu_detect(), ACTIVATIONS_F32, KV_F32, 8, 8, 1, 64};
+    struct loader l;
+    struct err err = {0};
+    struct backend *b;
+    struct backend_memory memory;
+    assert_int_equal(loader_open_with(&l, &open, &err), STATUS_OK);
+    assert_int_equal(cpu_backend.open(&b, l.model, &o, &err), STATUS_OK);
+    b->ops->memory(b, &memory);
+    const struct model *m = l.model;
+    const struct model_layer *w = &m->layers[0];
+    size_t layer = w->wq->size + w->wk->size + w->wv->size + w->wo->size + w->w_gate->size +
+                   w->w_up->size + w->w_down->size;
+    assert_int_equal(memory.weights, m->token_embd->size + m->output_norm->size + m->output->size +
+                                         m->config.n_layers * layer);
+    b->ops->close(b);
+    loader_close(&l);
+}
+
 /* A table of positions has an end, and nothing reads behind it. */
 static void positions_end_with_their_table(void **state)
 {
@@ -526,6 +556,8 @@ int main(void)
         cmocka_unit_test(bits_depend_on_the_row_alone),
         cmocka_unit_test(bits_of_gpt2),
         cmocka_unit_test(bits_of_gemma3),
+        cmocka_unit_test(bits_of_olmo2),
+        cmocka_unit_test(absent_norms_take_no_memory),
         cmocka_unit_test(spans_are_merged_alike),
         cmocka_unit_test(what_is_not_finite_reaches_the_logits),
         cmocka_unit_test(a_copied_block_is_the_same_block),

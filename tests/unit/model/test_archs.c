@@ -75,6 +75,24 @@ static void each_architecture_has_its_features(void **state)
     }
 }
 
+static void olmo2_has_its_features(void **state)
+{
+    (void)state;
+    static const char *const paths[] = {GOLDEN "olmo2.gguf", GOLDEN "olmo2", GOLDEN "olmo2_tied"};
+    for (size_t i = 0; i < 3; i++) {
+        struct gguf *g;
+        struct model *m = bind(paths[i], &g);
+        const struct model_layer *l = &m->layers[1];
+        assert_true(!l->attn_norm && !l->ffn_norm && l->post_attn_norm && l->post_ffn_norm);
+        assert_int_equal(l->q_norm->dims[0], i < 2 ? 96 : 64);
+        assert_int_equal(l->k_norm->dims[0], i < 2 ? 48 : 64);
+        assert_int_equal(m->config.rope_style, ROPE_HALVES);
+        assert_true(m->config.norm_eps == (i < 2 ? 1e-6f : 1e-5f));
+        assert_int_equal(m->output == m->token_embd, i == 2);
+        unbind(m, g);
+    }
+}
+
 static void gpt2_has_its_features(void **state)
 {
     (void)state;
@@ -208,7 +226,17 @@ static void more_soft_cap(struct gguf_writer *w)
     gguf_writer_f32(w, "gemma3.final_logit_softcapping", 30);
 }
 
+static void more_window(struct gguf_writer *w)
+{
+    gguf_writer_u32(w, "olmo2.attention.sliding_window", 8);
+}
+
 static const struct bad bads[] = {
+    {.arch = "olmo2", .words = {"blk.0.attn_q_norm.weight", "missing"}},
+    {.arch = "olmo2",
+     .head_norms = true,
+     .words = {"blk.0.attn_q_norm.weight", "expected shape [192]", "found [24]"}},
+    {.arch = "olmo2", .more = more_window, .words = {"olmo2.attention.sliding_window"}},
     {.arch = "llama",
      .more = more_short_list,
      .words = {"llama.attention.sliding_window_pattern", "an array of 3", "found 2"}},
@@ -263,6 +291,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_fused_tensor_is_bound_in_rows),
         cmocka_unit_test(each_architecture_has_its_features),
+        cmocka_unit_test(olmo2_has_its_features),
         cmocka_unit_test(gpt2_has_its_features),
         cmocka_unit_test(gemma3_has_its_features),
         cmocka_unit_test(gemma3_has_what_its_config_says),
