@@ -1,8 +1,8 @@
-/* HTTP/1.1 for whoever answers requests: one exchange is one request and its answer.
+/* HTTP for whoever answers requests: one exchange is one request and its answer.
  *
- * This file and conn.c know the protocol and evhttp and no feature; handlers know features and no
- * protocol. An exchange ends exactly once, with `ended`: after the answer's last byte was written,
- * or when the client left. I/O thread only.
+ * http1.c and http2.c know a protocol and no feature; handlers know features and no protocol. An
+ * exchange ends exactly once, with `ended`: after the answer's last byte was written, or when the
+ * client left. I/O thread only.
  *
  *     handler(x) ─► http_reply | http_fail
  *                └► http_stream_start ─► http_stream_write* ─► http_stream_end      then x->ended
@@ -17,49 +17,31 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct event_base;
 struct evbuffer;
+struct http_via;
 struct sockaddr_storage;
-struct http;
 
 struct http_exchange {
     /* the request; valid until the end */
     const char *method; /* "GET" */
     const char *path;   /* without the query */
+    const char *query;  /* what follows the '?', not decoded; NULL: none */
     const char *request_id;
     const struct timeline *timeline; /* received */
     size_t key;                      /* which of the server's API keys it came with */
     /* the answer */
-    int status; /* 0 until answered */
+    int status;           /* 0 until answered */
+    bool has_retry_after; /* the header was added */
     /* the handler's */
     void *user;
     void (*drained)(struct http_exchange *x); /* all that was written has gone out; may be NULL */
     void (*ended)(struct http_exchange *x, bool gone); /* may be NULL; x is freed after it */
+    /* how http_fail tells an error; NULL: as the OpenAI API has it */
+    void (*fail)(struct http_exchange *x, const struct err *err, const char *code);
+    const struct http_via *via; /* the protocol it came by */
 };
 
 typedef void http_handler(void *arg, struct http_exchange *x);
-
-struct http_options {
-    const char *host;
-    int port; /* 0: any free one */
-    uint32_t max_connections;
-};
-
-/* Binds and listens. STATUS_UNAVAILABLE names an address that is taken. */
-enum status http_open(struct http **out, struct event_base *base, const struct http_options *o,
-                      http_handler *handler, void *arg, struct err *err);
-/* Ends all exchanges (gone) and connections. */
-void http_close(struct http *h);
-const char *http_url(const struct http *h);
-uint32_t http_connections(const struct http *h);
-/* What was refused before it became an exchange, by HTTP status; false past the end. */
-struct http_refusal {
-    int status;
-    uint64_t n;
-};
-bool http_refusal_at(const struct http *h, size_t i, struct http_refusal *out);
-/* From now on every answer closes its connection. */
-void http_drain(struct http *h);
 
 /* Of whoever sent it; false when he has left. */
 bool http_peer(const struct http_exchange *x, struct sockaddr_storage *out);
@@ -74,6 +56,8 @@ struct evbuffer *http_take_body(struct http_exchange *x);
 
 /* For the answer to come; names and values without line ends. */
 void http_add_header(struct http_exchange *x, const char *name, const char *value);
+/* A field that follows the body; HTTP/2 only. */
+void http_add_trailer(struct http_exchange *x, const char *name, const char *value);
 void http_reply(struct http_exchange *x, int status, const char *content_type, const char *body,
                 size_t len);
 /* The error as the API has it, with Retry-After where a later try may work: the one that was

@@ -5,7 +5,7 @@
 
 #include "base/wake.h"
 #include "serve/clients.h"
-#include "serve/http.h"
+#include "serve/http1.h"
 #include "serve/keys.h"
 #include "serve/metrics.h"
 #include "serve/openai.h"
@@ -25,7 +25,7 @@ struct server {
     int64_t start_us;
     int64_t start_unix_s;
     struct event_base *base;
-    struct http *http;
+    struct http1 *http;
     struct keys *keys;
     struct clients *clients; /* NULL without --max-requests-per-client */
     struct text_worker *text;

@@ -187,15 +187,15 @@ static void put_utilisation(const struct page *p, const struct metrics *m)
 static void put_server(const struct page *p, const struct server *s)
 {
     gauge(p, "firstlight_ready", "1 while requests are taken.", s->state == SERVER_READY);
-    gauge(p, "firstlight_connections", "Open connections.", http_connections(s->http));
+    gauge(p, "firstlight_connections", "Open connections.", http1_connections(s->http));
     gauge(p, "process_start_time_seconds", "When the server started, in seconds since 1970.",
           (double)s->start_unix_s);
     put_refusals(p, &s->metrics);
     const char *name = "firstlight_connections_refused_total";
     prometheus_family(p->out, name, "counter",
                       "Requests refused for their framing or pace, and connections too many.");
-    struct http_refusal r;
-    for (size_t i = 0; http_refusal_at(s->http, i, &r); i++) {
+    struct http1_refusal r;
+    for (size_t i = 0; http1_refusal_at(s->http, i, &r); i++) {
         char status[12];
         snprintf(status, sizeof status, "%d", r.status);
         labelled(p, name, "status", status, r.n);

@@ -120,7 +120,7 @@ static void health(struct server *s, struct http_exchange *x)
                ",\"cancelled\":%" PRIu64 ",\"connections\":%u}",
                state_name(s->state), stats.running, stats.waiting, stats.kv_blocks_free,
                stats.kv_blocks_cached, stats.kv_blocks_total, stats.finished, stats.cancelled,
-               http_connections(s->http));
+               http1_connections(s->http));
     reply(x, 200, &out);
 }
 

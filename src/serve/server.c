@@ -77,7 +77,7 @@ static void on_engine(evutil_socket_t fd, short what, void *arg)
 static void announce(struct server *s)
 {
     struct server_ready ready = {
-        .url = http_url(s->http),
+        .url = http1_url(s->http),
         .model = s->model_name,
         .engine = s->options.engine.kind ? s->options.engine.kind->name : "auto",
         .info = &s->info,
@@ -163,7 +163,7 @@ static void on_signal(evutil_socket_t signal_number, short what, void *arg)
     }
     s->state = SERVER_DRAINING;
     engine_drain(s->engine);
-    http_drain(s->http);
+    http1_drain(s->http);
     set_deadline(s, s->options.drain_seconds);
     server_call_ended(s);
 }
@@ -215,11 +215,11 @@ static enum status open_all(struct server *s, struct err *err)
     if (!s->base)
         return err_set(err, STATUS_NO_MEMORY, "no event loop: %s", strerror(errno));
     raise_descriptors(s);
-    struct http_options http = {
+    struct http1_options http = {
         .host = o->host, .port = o->port, .max_connections = o->max_connections};
     if ((st = keys_load(&s->keys, o->api_key_file, err)) || (st = wake_init(&s->loaded, err)) ||
         (st = open_events(s, err)) ||
-        (st = http_open(&s->http, s->base, &http, routes_dispatch, s, err)) ||
+        (st = http1_open(&s->http, s->base, &http, routes_dispatch, s, err)) ||
         (st = text_worker_open(&s->text, s->base, o->max_connections, call_prepare, call_prepared,
                                err)) ||
         (st = o->max_per_client > 0
@@ -259,7 +259,7 @@ static void free_event(struct event *e)
 
 static void close_all(struct server *s)
 {
-    http_close(s->http);
+    http1_close(s->http);
     text_worker_close(s->text);
     if (s->engine)
         finish_calls(s);

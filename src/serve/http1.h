@@ -1,0 +1,33 @@
+/* HTTP/1.1: a listener whose requests become exchanges (http.h). Over libevent's evhttp, with
+ * conn.h between it and the sockets. I/O thread only. */
+#ifndef FIRSTLIGHT_SERVE_HTTP1_H
+#define FIRSTLIGHT_SERVE_HTTP1_H
+
+#include "serve/http.h"
+
+struct event_base;
+struct http1;
+
+struct http1_options {
+    const char *host;
+    int port; /* 0: any free one */
+    uint32_t max_connections;
+};
+
+/* Binds and listens. STATUS_UNAVAILABLE names an address that is taken. */
+enum status http1_open(struct http1 **out, struct event_base *base, const struct http1_options *o,
+                       http_handler *handler, void *arg, struct err *err);
+/* Ends all exchanges (gone) and connections. */
+void http1_close(struct http1 *h);
+const char *http1_url(const struct http1 *h);
+uint32_t http1_connections(const struct http1 *h);
+/* What was refused before it became an exchange, by HTTP status; false past the end. */
+struct http1_refusal {
+    int status;
+    uint64_t n;
+};
+bool http1_refusal_at(const struct http1 *h, size_t i, struct http1_refusal *out);
+/* From now on every answer closes its connection. */
+void http1_drain(struct http1 *h);
+
+#endif
