@@ -12,7 +12,8 @@ PREFIX ?= /usr/local
 PORT ?= 8080
 
 B := build/$(CONFIG)
-PKGS := libevent libevent_pthreads jansson libpcre2-8 libutf8proc libcurl libcrypto
+PKGS := libevent libevent_pthreads libevent_openssl libnghttp2 libprotobuf-c jansson libpcre2-8 \
+        libutf8proc libcurl libssl libcrypto zlib
 VERSION := 0.1.0
 
 # One short line per command; `make V=1` shows them whole.

@@ -64,6 +64,13 @@
 #define LIMIT_LINGER_SECONDS      2  /* a refused connection stays to read its answer */
 #define LIMIT_PIPELINED_BYTES     (64u << 10) /* sent ahead of the answer to an earlier request */
 #define LIMIT_STREAM_BUFFER       (1u << 20)  /* written and not yet taken; then a stream waits */
+#define LIMIT_H2_FIELDS           64 /* header fields of a request over HTTP/2, also of an answer */
+#define LIMIT_H2_STREAMS          1024        /* under way on one connection */
+#define LIMIT_H2_UNREAD           (16u << 20) /* bodies of one connection that nobody has read yet */
+#define LIMIT_H2_IDLE_SECONDS     300         /* a connection without streams */
+#define LIMIT_H2_PING_SECONDS     60   /* of silence with streams under way, then a ping asks */
+#define LIMIT_H2_PONG_SECONDS     20   /* for its answer */
+#define LIMIT_H2_IDLE_FRAMES      200  /* in a second: pings, settings, empty data, resets */
 #define LIMIT_TRACE_LINES         4096 /* of --record that wait for the disk; more are dropped */
 #define LIMIT_TRACE_BYTES         (16u << 20) /* of those lines */
 #define LIMIT_RECENT_REQUESTS     256         /* of /v1/debug/requests */

@@ -10,11 +10,14 @@
 #include <stdlib.h>
 
 #define COMMAND "serve"
+#define NO_PORT UINT32_MAX
 
 struct args {
     struct options options;
     const char *host;
     uint32_t port;
+    uint32_t grpc_port;
+    const char *tls_cert, *tls_key;
     const char *served_model_name;
     const char *api_key_file;
     uint32_t drain_seconds;
@@ -36,6 +39,12 @@ static const struct flag own_flags[] = {
      FLAG_TEXT, FLAG_FIELD(args, host)},
     {"--port", "N", "port; 0 takes any free one (default 8080)",
      FLAG_U32, FLAG_FIELD(args, port), .max = 65535},
+    {"--grpc-port", "N", "port for gRPC, which also takes the API over HTTP/2; 0: any free one\n"
+                         "(default: none)",
+     FLAG_U32, FLAG_FIELD(args, grpc_port), .max = 65535},
+    {"--tls-cert", "PATH", "certificate (with its chain) of that port, PEM; then it takes TLS only",
+     FLAG_TEXT, FLAG_FIELD(args, tls_cert)},
+    {"--tls-key", "PATH", "its key, PEM", FLAG_TEXT, FLAG_FIELD(args, tls_key)},
     {"--served-model-name", "NAME", "name of the model in the API (default: the file's)",
      FLAG_TEXT, FLAG_FIELD(args, served_model_name)},
     {"--api-key-file", "PATH", "keys to ask for, one a line, # for comments\n"
@@ -98,6 +107,9 @@ static enum status run(struct args *args, struct err *err)
     struct server_options server = {
         .host = args->host,
         .port = (int)args->port,
+        .grpc_port = args->grpc_port == NO_PORT ? -1 : (int)args->grpc_port,
+        .tls_cert = args->tls_cert,
+        .tls_key = args->tls_key,
         .max_connections = args->max_connections,
         .api_key_file = args->api_key_file,
         .served_model_name = args->served_model_name,
@@ -126,6 +138,7 @@ int serve_main(int argc, char **argv)
         .options = options_default,
         .host = "127.0.0.1",
         .port = 8080,
+        .grpc_port = NO_PORT,
         .drain_seconds = LIMIT_DRAIN_SECONDS,
         .sse_comment_seconds = LIMIT_SSE_COMMENT_SECONDS,
         .max_connections = LIMIT_CONNECTIONS,

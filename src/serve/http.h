@@ -34,6 +34,10 @@ struct http_exchange {
     bool has_retry_after; /* the header was added */
     /* the handler's */
     void *user;
+    /* more of the body came, or its end; HTTP/2 only (of HTTP/1.1 the handler sees whole requests)
+     */
+    void (*arrived)(struct http_exchange *x, bool whole);
+    bool unhurried; /* the body may take as long as it likes; HTTP/2 only */
     void (*drained)(struct http_exchange *x); /* all that was written has gone out; may be NULL */
     void (*ended)(struct http_exchange *x, bool gone); /* may be NULL; x is freed after it */
     /* how http_fail tells an error; NULL: as the OpenAI API has it */

@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "serve/conn.h"
 #include "serve/http_via.h"
+#include "serve/listen.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -24,7 +25,7 @@ struct http1 {
     void *arg;
     struct evbuffer *scratch; /* carries one chunk of a stream */
     bool draining;
-    char url[300];
+    char url[LISTEN_URL_BYTES];
 };
 
 /* What an http_exchange is inside. */
@@ -232,56 +233,17 @@ static void on_request(struct evhttp_request *req, void *arg)
 
 /* The listener */
 
-static void write_url(struct http1 *h, const char *host, int fd)
-{
-    struct sockaddr_storage address;
-    socklen_t len = sizeof address;
-    uint16_t port = 0;
-    if (getsockname(fd, (struct sockaddr *)&address, &len) == 0)
-        port = address.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&address)->sin6_port
-                                             : ((struct sockaddr_in *)&address)->sin_port;
-    bool v6 = strchr(host, ':') != NULL;
-    snprintf(h->url, sizeof h->url, "http://%s%s%s:%u", v6 ? "[" : "", host, v6 ? "]" : "",
-             ntohs(port));
-}
-
-static void accept_again(evutil_socket_t fd, short what, void *listener)
-{
-    (void)fd;
-    (void)what;
-    evconnlistener_enable(listener);
-}
-
-/* accept failed, most likely for lack of descriptors: rest, instead of trying at once for ever.
- * (The argument is evhttp's, not ours.) */
-static void on_accept_error(struct evconnlistener *listener, void *arg)
-{
-    static const struct timeval rest = {.tv_usec = 100000};
-    (void)arg;
-    log_warn("listener.failed", "reason=\"%s\"",
-             evutil_socket_error_to_string(EVUTIL_SOCKET_ERROR()));
-    evconnlistener_disable(listener);
-    event_base_once(evconnlistener_get_base(listener), -1, EV_TIMEOUT, accept_again, listener,
-                    &rest);
-}
-
 static enum status bind_address(struct http1 *h, const struct http1_options *o, struct err *err)
 {
-    errno = 0;
-    struct evhttp_bound_socket *bound =
-        evhttp_bind_socket_with_handle(h->evhttp, o->host, (uint16_t)o->port);
-    if (!bound && errno == EADDRINUSE)
-        return err_set(err, STATUS_UNAVAILABLE,
-                       "port %d on %s is in use: stop what listens there, or choose another with "
-                       "--port (0 picks a free one)",
-                       o->port, o->host);
-    if (!bound)
-        return err_set(err, STATUS_IO, "cannot listen on %s port %d: %s", o->host, o->port,
-                       errno ? strerror(errno) : "no such address");
-    h->conns.listener = evhttp_bound_socket_get_listener(bound);
-    evconnlistener_set_error_cb(h->conns.listener, on_accept_error);
-    write_url(h, o->host, evhttp_bound_socket_get_fd(bound));
-    return STATUS_OK;
+    const struct listen_options where = {
+        .host = o->host, .port = o->port, .flag = "--port", .scheme = "http"};
+    enum status st = listen_open(&h->conns.listener, h->url, h->conns.base, &where, err);
+    if (st)
+        return st;
+    if (evhttp_bind_listener(h->evhttp, h->conns.listener))
+        return STATUS_OK;
+    evconnlistener_free(h->conns.listener);
+    return err_set(err, STATUS_NO_MEMORY, "no memory for the HTTP server");
 }
 
 static void set_up(struct http1 *h)

@@ -6,6 +6,7 @@
 #include "base/wake.h"
 #include "serve/clients.h"
 #include "serve/http1.h"
+#include "serve/http2.h"
 #include "serve/keys.h"
 #include "serve/metrics.h"
 #include "serve/openai.h"
@@ -26,6 +27,7 @@ struct server {
     int64_t start_unix_s;
     struct event_base *base;
     struct http1 *http;
+    struct http2 *http2; /* NULL without --grpc-port */
     struct keys *keys;
     struct clients *clients; /* NULL without --max-requests-per-client */
     struct text_worker *text;
@@ -54,6 +56,9 @@ void server_call_ended(struct server *s);
 
 /* routes.c: the http_handler, arg the server. */
 void routes_dispatch(void *server, struct http_exchange *x);
+
+/* grpc.c: the same for HTTP/2, whose requests are of gRPC or those of routes_dispatch. */
+void grpc_dispatch(void *server, struct http_exchange *x);
 
 /* call.c: a completion, from its body to its log line. */
 struct call;

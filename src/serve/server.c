@@ -78,6 +78,7 @@ static void announce(struct server *s)
 {
     struct server_ready ready = {
         .url = http1_url(s->http),
+        .grpc_url = s->http2 ? http2_url(s->http2) : NULL,
         .model = s->model_name,
         .engine = s->options.engine.kind ? s->options.engine.kind->name : "auto",
         .info = &s->info,
@@ -88,6 +89,8 @@ static void announce(struct server *s)
     if (s->options.engine.n_ctx == 0 && s->info.n_ctx < most && s->info.n_ctx < LIMIT_CONTEXT)
         log_warn("server.context", "n_ctx=%u of=%u reason=memory help=\"--ctx or --kv-memory\"",
                  s->info.n_ctx, most);
+    if (ready.grpc_url)
+        log_info("server.grpc", "url=%s", ready.grpc_url);
     log_info("server.ready", "url=%s model=%s seconds=%.3f n_ctx=%u slots=%u kv_blocks=%u",
              ready.url, log_quote(ready.model, name, sizeof name), ready.seconds, s->info.n_ctx,
              s->info.n_slots, s->info.n_kv_blocks);
@@ -164,6 +167,8 @@ static void on_signal(evutil_socket_t signal_number, short what, void *arg)
     s->state = SERVER_DRAINING;
     engine_drain(s->engine);
     http1_drain(s->http);
+    if (s->http2)
+        http2_drain(s->http2);
     set_deadline(s, s->options.drain_seconds);
     server_call_ended(s);
 }
@@ -174,14 +179,15 @@ static void on_signal(evutil_socket_t signal_number, short what, void *arg)
 static void raise_descriptors(struct server *s)
 {
     struct rlimit limit;
-    rlim_t need = (rlim_t)s->options.max_connections + SPARE_DESCRIPTORS;
+    uint32_t ports = s->options.grpc_port >= 0 ? 2 : 1;
+    rlim_t need = (rlim_t)s->options.max_connections * ports + SPARE_DESCRIPTORS;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= need)
         return;
     limit.rlim_cur = limit.rlim_max < need ? limit.rlim_max : need;
     if (setrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur >= need)
         return;
-    s->options.max_connections = limit.rlim_cur > 2 * SPARE_DESCRIPTORS
-                                     ? (uint32_t)limit.rlim_cur - SPARE_DESCRIPTORS
+    s->options.max_connections = limit.rlim_cur > (ports + 1) * SPARE_DESCRIPTORS
+                                     ? ((uint32_t)limit.rlim_cur - SPARE_DESCRIPTORS) / ports
                                      : SPARE_DESCRIPTORS;
     log_warn("server.descriptors", "limit=%lu max_connections=%u", (unsigned long)limit.rlim_cur,
              s->options.max_connections);
@@ -217,9 +223,16 @@ static enum status open_all(struct server *s, struct err *err)
     raise_descriptors(s);
     struct http1_options http = {
         .host = o->host, .port = o->port, .max_connections = o->max_connections};
+    struct http2_options http2 = {.host = o->host,
+                                  .port = o->grpc_port,
+                                  .max_connections = o->max_connections,
+                                  .tls_cert = o->tls_cert,
+                                  .tls_key = o->tls_key};
     if ((st = keys_load(&s->keys, o->api_key_file, err)) || (st = wake_init(&s->loaded, err)) ||
         (st = open_events(s, err)) ||
         (st = http1_open(&s->http, s->base, &http, routes_dispatch, s, err)) ||
+        (st = o->grpc_port >= 0 ? http2_open(&s->http2, s->base, &http2, grpc_dispatch, s, err)
+                                : STATUS_OK) ||
         (st = text_worker_open(&s->text, s->base, o->max_connections, call_prepare, call_prepared,
                                err)) ||
         (st = o->max_per_client > 0
@@ -260,6 +273,7 @@ static void free_event(struct event *e)
 static void close_all(struct server *s)
 {
     http1_close(s->http);
+    http2_close(s->http2);
     text_worker_close(s->text);
     if (s->engine)
         finish_calls(s);

@@ -19,8 +19,9 @@
 #include <stdint.h>
 
 struct server_ready {
-    const char *url;   /* "http://127.0.0.1:8080" */
-    const char *model; /* the name it is served under */
+    const char *url;      /* "http://127.0.0.1:8080" */
+    const char *grpc_url; /* "http://127.0.0.1:8081"; NULL: none */
+    const char *model;    /* the name it is served under */
     const char *engine;
     const struct engine_info *info;
     double seconds; /* since server_run was called */
@@ -28,10 +29,12 @@ struct server_ready {
 
 struct server_options {
     const char *host;
-    int port; /* 0: any free one */
-    uint32_t max_connections;
-    const char *api_key_file;      /* NULL: FIRSTLIGHT_API_KEY or no keys */
-    const char *served_model_name; /* NULL: the loader's name */
+    int port;                       /* 0: any free one */
+    int grpc_port;                  /* gRPC and HTTP/2; 0: any free one, -1: none */
+    const char *tls_cert, *tls_key; /* of that port; NULL: no TLS */
+    uint32_t max_connections;       /* of each port */
+    const char *api_key_file;       /* NULL: FIRSTLIGHT_API_KEY or no keys */
+    const char *served_model_name;  /* NULL: the loader's name */
     uint32_t drain_seconds;
     uint32_t sse_comment_seconds; /* a stream that was silent for so long gets a comment; >= 1 */
     uint32_t max_per_client;      /* requests under way of one API key or address; 0: no bound */

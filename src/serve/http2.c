@@ -1,0 +1,119 @@
+#include "serve/http2.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "serve/http2_conn.h"
+#include "serve/listen.h"
+#include "serve/tls.h"
+
+#include <event2/bufferevent.h>
+#include <event2/bufferevent_ssl.h>
+#include <event2/event.h>
+#include <openssl/ssl.h>
+#include <unistd.h>
+
+struct http2 {
+    struct http2_set conns;
+    struct evconnlistener *listener;
+    SSL_CTX *tls; /* NULL: none */
+    uint32_t max_connections;
+    char url[LISTEN_URL_BYTES];
+};
+
+static struct bufferevent *make_bufferevent(struct http2 *h, int fd)
+{
+    if (!h->tls)
+        return bufferevent_socket_new(h->conns.base, fd, BEV_OPT_CLOSE_ON_FREE);
+    SSL *ssl = SSL_new(h->tls);
+    if (!ssl)
+        return NULL;
+    struct bufferevent *bev = bufferevent_openssl_socket_new(
+        h->conns.base, fd, ssl, BUFFEREVENT_SSL_ACCEPTING, BEV_OPT_CLOSE_ON_FREE);
+    if (bev)
+        bufferevent_openssl_set_allow_dirty_shutdown(bev, 1);
+    else
+        SSL_free(ssl);
+    return bev;
+}
+
+static void on_accept(struct evconnlistener *listener, int fd, struct sockaddr *peer, int len,
+                      void *arg)
+{
+    struct http2 *h = arg;
+    (void)peer;
+    (void)len;
+    struct bufferevent *bev = make_bufferevent(h, fd);
+    if (bev && !http2_conn_new(&h->conns, bev)) {
+        bufferevent_free(bev);
+        log_warn("connection.refused", "reason=\"no memory\"");
+    } else if (!bev) {
+        close(fd);
+    }
+    /* who comes now waits in the kernel until somebody has left */
+    if (h->conns.count >= h->max_connections)
+        evconnlistener_disable(listener);
+}
+
+static void on_left(void *arg)
+{
+    struct http2 *h = arg;
+    if (h->listener && h->conns.count < h->max_connections)
+        evconnlistener_enable(h->listener);
+}
+
+enum status http2_open(struct http2 **out, struct event_base *base, const struct http2_options *o,
+                       http_handler *handler, void *arg, struct err *err)
+{
+    struct http2 *h = mem_zalloc(sizeof *h);
+    if (!h)
+        return err_set(err, STATUS_NO_MEMORY, "no memory for the HTTP/2 server");
+    h->max_connections = o->max_connections;
+    h->conns = (struct http2_set){
+        .base = base, .handler = handler, .arg = arg, .left = on_left, .left_arg = h};
+    const struct listen_options where = {.host = o->host,
+                                         .port = o->port,
+                                         .flag = "--grpc-port",
+                                         .scheme = o->tls_cert ? "https" : "http"};
+    enum status st = o->tls_cert ? tls_open(&h->tls, o->tls_cert, o->tls_key, err) : STATUS_OK;
+    if (st == STATUS_OK)
+        st = http2_conn_set_init(&h->conns, err);
+    if (st == STATUS_OK)
+        st = listen_open(&h->listener, h->url, base, &where, err);
+    if (st) {
+        http2_close(h);
+        return st;
+    }
+    evconnlistener_set_cb(h->listener, on_accept, h);
+    *out = h;
+    return STATUS_OK;
+}
+
+void http2_close(struct http2 *h)
+{
+    if (!h)
+        return;
+    struct evconnlistener *listener = h->listener;
+    h->listener = NULL; /* nobody is let in for those who leave now */
+    if (listener)
+        evconnlistener_free(listener);
+    http2_conn_set_fini(&h->conns);
+    tls_close(h->tls);
+    mem_free(h);
+}
+
+const char *http2_url(const struct http2 *h)
+{
+    return h->url;
+}
+
+uint32_t http2_connections(const struct http2 *h)
+{
+    return h->conns.count;
+}
+
+void http2_drain(struct http2 *h)
+{
+    h->conns.draining = true;
+    for (struct http2_conn *c = h->conns.first; c; c = c->next)
+        http2_conn_drain(c);
+}

@@ -1,0 +1,33 @@
+/* HTTP/2: a listener whose streams become exchanges (http.h), with prior knowledge of the protocol
+ * or, with a certificate, over TLS with ALPN "h2". Over nghttp2 (RFC 9113) and libevent's
+ * bufferevents. I/O thread only.
+ *
+ * Other than HTTP/1.1's, the handler sees an exchange as soon as its headers are there, and
+ * `arrived` whenever bytes of the body, or its end, came.
+ */
+#ifndef FIRSTLIGHT_SERVE_HTTP2_H
+#define FIRSTLIGHT_SERVE_HTTP2_H
+
+#include "serve/http.h"
+
+struct event_base;
+struct http2;
+
+struct http2_options {
+    const char *host;
+    int port; /* 0: any free one */
+    uint32_t max_connections;
+    const char *tls_cert, *tls_key; /* PEM files; NULL: no TLS */
+};
+
+/* Binds and listens. STATUS_UNAVAILABLE names an address that is taken. */
+enum status http2_open(struct http2 **out, struct event_base *base, const struct http2_options *o,
+                       http_handler *handler, void *arg, struct err *err);
+/* Ends all exchanges (gone) and connections. */
+void http2_close(struct http2 *h);
+const char *http2_url(const struct http2 *h);
+uint32_t http2_connections(const struct http2 *h);
+/* Tells all clients to open no further streams; a connection ends with its last one. */
+void http2_drain(struct http2 *h);
+
+#endif

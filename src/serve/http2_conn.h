@@ -1,0 +1,71 @@
+/* One connection of HTTP/2: a bufferevent below, a session of nghttp2, its streams above.
+ *
+ *     bytes ─► bufferevent ─► nghttp2_session_mem_recv ─► callbacks note what came of each stream
+ *                                                         │ todo
+ *     bytes ◄─ bufferevent ◄─ nghttp2_session_mem_send ◄──┴─ streams act: handlers answer
+ *
+ * Nothing that a handler does happens inside nghttp2: callbacks put streams on a list, and
+ * whoever entered the connection works it off before he leaves. Private to http2*.c.
+ */
+#ifndef FIRSTLIGHT_SERVE_HTTP2_CONN_H
+#define FIRSTLIGHT_SERVE_HTTP2_CONN_H
+
+#include "base/timeline.h"
+#include "serve/http.h"
+
+#include <event2/event_struct.h>
+#include <nghttp2/nghttp2.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct bufferevent;
+struct http2_stream;
+
+/* What connections share: their listener's. */
+struct http2_set {
+    struct event_base *base;
+    http_handler *handler;
+    void *arg;
+    nghttp2_session_callbacks *callbacks;
+    nghttp2_option *option;
+    struct http2_conn *first;
+    uint32_t count;
+    bool draining;
+    void (*left)(void *arg); /* a connection has gone */
+    void *left_arg;
+};
+
+struct http2_conn {
+    struct http2_set *set;
+    struct http2_conn *next, *prev;
+    struct bufferevent *bev;
+    nghttp2_session *session;
+    struct http2_stream *streams; /* all of them */
+    struct http2_stream *todo;    /* those that have something to do, the oldest first */
+    struct http2_stream **todo_end;
+    uint32_t n_streams;
+    uint32_t depth;   /* how often it was entered */
+    bool begun;       /* the client's preface has come */
+    bool over;        /* to be freed when it is left */
+    bool told;        /* of the drain, for good */
+    uint64_t queued;  /* bytes that went to the bufferevent */
+    uint64_t written; /* of these, to the socket */
+    int64_t heard_us; /* when bytes came last */
+    bool pinged;      /* and nothing came since */
+    int64_t calm_us;  /* start of the second that `frames` counts */
+    uint32_t frames;  /* that ask for work and bring nothing */
+    struct event tick, turn;
+};
+
+/* Takes over the bufferevent. False: no memory, and the bufferevent is still the caller's. */
+bool http2_conn_new(struct http2_set *set, struct bufferevent *bev);
+void http2_conn_free(struct http2_conn *c); /* its exchanges end first, gone */
+void http2_conn_drain(struct http2_conn *c);
+enum status http2_conn_set_init(struct http2_set *set, struct err *err);
+void http2_conn_set_fini(struct http2_set *set);
+
+/* Around everything that may make a connection send, act or end. */
+void http2_conn_enter(struct http2_conn *c);
+void http2_conn_leave(struct http2_conn *c);
+
+#endif

@@ -1,0 +1,374 @@
+#include "serve/http2_stream.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "serve/http_via.h"
+
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
+
+#define SECOND_US      INT64_C(1000000)
+#define FIELD_OVERHEAD 32 /* that each field counts beyond its bytes */
+
+/* Fields */
+
+static void fields_add(struct http2_fields *f, const char *name, size_t name_len, const char *value,
+                       size_t value_len)
+{
+    f->bytes += name_len + value_len + FIELD_OVERHEAD;
+    char *both = NULL;
+    if (!f->failed && f->n < LIMIT_H2_FIELDS && f->bytes <= LIMIT_HEADER_BYTES)
+        both = mem_alloc(name_len + value_len + 2);
+    if (!both) {
+        f->failed = true;
+        return;
+    }
+    for (size_t i = 0; i < name_len; i++)
+        both[i] = (char)(name[i] >= 'A' && name[i] <= 'Z' ? name[i] + ('a' - 'A') : name[i]);
+    both[name_len] = '\0';
+    memcpy(both + name_len + 1, value, value_len);
+    both[name_len + 1 + value_len] = '\0';
+    f->at[f->n++] = (struct http2_field){both, both + name_len + 1, name_len, value_len};
+}
+
+static const char *fields_find(const struct http2_fields *f, const char *name)
+{
+    for (uint32_t i = 0; i < f->n; i++)
+        if (strcasecmp(f->at[i].name, name) == 0)
+            return f->at[i].value;
+    return NULL;
+}
+
+static void fields_fini(struct http2_fields *f)
+{
+    for (uint32_t i = 0; i < f->n; i++)
+        mem_free(f->at[i].name);
+    f->n = 0;
+}
+
+static size_t fields_nv(const struct http2_fields *f, nghttp2_nv *nv)
+{
+    for (uint32_t i = 0; i < f->n; i++)
+        nv[i] = (nghttp2_nv){(uint8_t *)f->at[i].name, (uint8_t *)(uintptr_t)f->at[i].value,
+                             f->at[i].name_len, f->at[i].value_len, NGHTTP2_NV_FLAG_NONE};
+    return f->n;
+}
+
+/* What an exchange asks of its protocol */
+
+static struct http2_stream *inside(const struct http_exchange *x)
+{
+    return (struct http2_stream *)(uintptr_t)x;
+}
+
+static bool via_peer(const struct http_exchange *x, struct sockaddr_storage *out)
+{
+    socklen_t len = sizeof *out;
+    int fd = bufferevent_getfd(inside(x)->conn->bev);
+    return getpeername(fd, (struct sockaddr *)out, &len) == 0;
+}
+
+static const char *via_header(const struct http_exchange *x, const char *name)
+{
+    return fields_find(&inside(x)->fields, name);
+}
+
+static struct evbuffer *via_take_body(struct http_exchange *x)
+{
+    struct http2_stream *s = inside(x);
+    struct evbuffer *body = evbuffer_new();
+    if (!body || evbuffer_add_buffer(body, s->body) != 0)
+        return body;
+    /* the client may send as much again */
+    http2_conn_enter(s->conn);
+    nghttp2_session_consume(s->conn->session, s->id, s->unread);
+    s->unread = 0;
+    http2_conn_leave(s->conn);
+    return body;
+}
+
+static void via_add_header(struct http_exchange *x, const char *name, const char *value)
+{
+    fields_add(&inside(x)->headers, name, strlen(name), value, strlen(value));
+}
+
+static void via_add_trailer(struct http_exchange *x, const char *name, const char *value)
+{
+    fields_add(&inside(x)->trailers, name, strlen(name), value, strlen(value));
+}
+
+/* nghttp2 asks for the next part of the body, at most len bytes. */
+static ssize_t read_out(nghttp2_session *session, int32_t id, uint8_t *bytes, size_t len,
+                        uint32_t *flags, nghttp2_data_source *source, void *conn)
+{
+    struct http2_stream *s = source->ptr;
+    (void)conn;
+    int n = evbuffer_remove(s->out, bytes, len);
+    size_t left = evbuffer_get_length(s->out);
+    if (n > 0)
+        s->taken_us = clock_now_us();
+    if (left == 0 && !s->finished) {
+        s->emptied = n > 0;
+        http2_stream_todo(s);
+        return n > 0 ? n : NGHTTP2_ERR_DEFERRED;
+    }
+    if (left == 0) {
+        nghttp2_nv nv[LIMIT_H2_FIELDS];
+        *flags |= NGHTTP2_DATA_FLAG_EOF;
+        if (s->trailers.n > 0) {
+            *flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
+            nghttp2_submit_trailer(session, id, nv, fields_nv(&s->trailers, nv));
+        }
+    }
+    return n > 0 ? n : 0;
+}
+
+/* Headers go out. Without a body they are all there is, trailers among them. */
+static void submit_headers(struct http2_stream *s, bool with_body)
+{
+    const nghttp2_data_provider out = {.source.ptr = s, .read_callback = read_out};
+    nghttp2_nv nv[1 + 2 * LIMIT_H2_FIELDS];
+    char status[12];
+    int n = snprintf(status, sizeof status, "%d", s->public.status);
+    nv[0] = (nghttp2_nv){(uint8_t *)":status", (uint8_t *)status, 7, (size_t)n, 0};
+    size_t count = 1 + fields_nv(&s->headers, nv + 1);
+    if (!with_body)
+        count += fields_nv(&s->trailers, nv + count);
+    s->started = true;
+    s->taken_us = clock_now_us();
+    if (s->headers.failed || s->trailers.failed ||
+        nghttp2_submit_response(s->conn->session, s->id, nv, count, with_body ? &out : NULL) != 0)
+        nghttp2_submit_rst_stream(s->conn->session, NGHTTP2_FLAG_NONE, s->id,
+                                  NGHTTP2_INTERNAL_ERROR);
+}
+
+static void add_out(struct http2_stream *s, const char *bytes, size_t len)
+{
+    if (evbuffer_get_length(s->out) == 0)
+        s->taken_us = clock_now_us();
+    if (len > 0 && evbuffer_add(s->out, bytes, len) != 0)
+        nghttp2_submit_rst_stream(s->conn->session, NGHTTP2_FLAG_NONE, s->id,
+                                  NGHTTP2_INTERNAL_ERROR);
+}
+
+static void via_reply(struct http_exchange *x, int status, const char *body, size_t len)
+{
+    struct http2_stream *s = inside(x);
+    char length[24];
+    (void)status; /* the exchange has it */
+    http2_conn_enter(s->conn);
+    s->finished = true;
+    if (strcmp(x->method, "HEAD") == 0) {
+        snprintf(length, sizeof length, "%zu", len);
+        via_add_header(x, "Content-Length", length);
+        len = 0;
+    }
+    add_out(s, body, len);
+    submit_headers(s, len > 0);
+    http2_conn_leave(s->conn);
+}
+
+static void via_stream_start(struct http_exchange *x)
+{
+    struct http2_stream *s = inside(x);
+    http2_conn_enter(s->conn);
+    submit_headers(s, true);
+    http2_conn_leave(s->conn);
+}
+
+static void via_stream_write(struct http_exchange *x, const char *bytes, size_t len)
+{
+    struct http2_stream *s = inside(x);
+    http2_conn_enter(s->conn);
+    add_out(s, bytes, len);
+    nghttp2_session_resume_data(s->conn->session, s->id);
+    http2_conn_leave(s->conn);
+}
+
+static void via_stream_end(struct http_exchange *x, bool cut)
+{
+    struct http2_stream *s = inside(x);
+    http2_conn_enter(s->conn);
+    (void)cut; /* the stream's own end says it all */
+    s->finished = true;
+    nghttp2_session_resume_data(s->conn->session, s->id);
+    http2_conn_leave(s->conn);
+}
+
+static size_t via_stream_waiting(const struct http_exchange *x)
+{
+    return evbuffer_get_length(inside(x)->out);
+}
+
+static const struct http_via http2 = {
+    .peer = via_peer,
+    .header = via_header,
+    .take_body = via_take_body,
+    .add_header = via_add_header,
+    .add_trailer = via_add_trailer,
+    .reply = via_reply,
+    .stream_start = via_stream_start,
+    .stream_write = via_stream_write,
+    .stream_end = via_stream_end,
+    .stream_waiting = via_stream_waiting,
+};
+
+/* The life of a stream */
+
+struct http2_stream *http2_stream_new(struct http2_conn *c, int32_t id)
+{
+    struct http2_stream *s = mem_zalloc(sizeof *s);
+    if (!s)
+        return NULL;
+    s->conn = c;
+    s->id = id;
+    s->body = evbuffer_new();
+    s->out = evbuffer_new();
+    if (!s->body || !s->out) {
+        http2_stream_free(s);
+        return NULL;
+    }
+    timeline_stamp(&s->timeline, TIMELINE_RECEIVED);
+    s->progress_us = s->timeline.at_us[TIMELINE_RECEIVED];
+    s->public.via = &http2;
+    s->public.timeline = &s->timeline;
+    return s;
+}
+
+void http2_stream_free(struct http2_stream *s)
+{
+    fields_fini(&s->fields);
+    fields_fini(&s->headers);
+    fields_fini(&s->trailers);
+    if (s->body)
+        evbuffer_free(s->body);
+    if (s->out)
+        evbuffer_free(s->out);
+    mem_free(s);
+}
+
+void http2_stream_todo(struct http2_stream *s)
+{
+    struct http2_conn *c = s->conn;
+    if (s->on_todo)
+        return;
+    s->on_todo = true;
+    s->todo_next = NULL;
+    *c->todo_end = s;
+    c->todo_end = &s->todo_next;
+}
+
+void http2_stream_field(struct http2_stream *s, const uint8_t *name, size_t name_len,
+                        const uint8_t *value, size_t value_len)
+{
+    fields_add(&s->fields, (const char *)name, name_len, (const char *)value, value_len);
+}
+
+void http2_stream_data(struct http2_stream *s, const uint8_t *bytes, size_t len)
+{
+    s->progress_us = clock_now_us();
+    s->body_bytes += len;
+    s->came = true;
+    if (s->refused || s->finished || s->body_bytes > LIMIT_BODY_BYTES ||
+        evbuffer_add(s->body, bytes, len) != 0)
+        nghttp2_session_consume(s->conn->session, s->id, len); /* nobody will read it */
+    else
+        s->unread += len;
+    http2_stream_todo(s);
+}
+
+static void refuse(struct http2_stream *s, enum status code, const char *why)
+{
+    struct err e;
+    err_set(&e, code, "%s", why);
+    s->refused = true;
+    if (!s->started)
+        http_fail(&s->public, &e, NULL);
+}
+
+/* Headers are there. The query is cut off the path, where both stand in one field. */
+static void begin(struct http2_stream *s)
+{
+    struct http_exchange *x = &s->public;
+    struct http2_set *set = s->conn->set;
+    const char *method = fields_find(&s->fields, ":method");
+    const char *path = fields_find(&s->fields, ":path");
+    char *query = path ? strchr(path, '?') : NULL;
+    if (query)
+        *query++ = '\0';
+    s->begun = true;
+    x->method = method ? method : "?";
+    x->path = path ? path : "";
+    x->query = query;
+    http_name_request(x, s->request_id);
+    if (s->fields.failed)
+        refuse(s, STATUS_TOO_LARGE, "the request's headers are too many or too long");
+    else
+        set->handler(set->arg, x);
+}
+
+void http2_stream_end(struct http2_stream *s, bool gone)
+{
+    if (s->ended || !s->begun)
+        return;
+    s->ended = true;
+    if (s->public.ended)
+        s->public.ended(&s->public, gone);
+}
+
+/* The end of the answer is in the bufferevent: wait until the socket has it. */
+static bool is_out(struct http2_stream *s)
+{
+    if (s->end_at == 0)
+        s->end_at = s->conn->queued;
+    return s->conn->written >= s->end_at;
+}
+
+/* A body larger than allowed, or its next part, or its end. */
+static void arrived(struct http2_stream *s)
+{
+    s->came = false;
+    if (s->refused || s->finished)
+        return;
+    if (s->body_bytes > LIMIT_BODY_BYTES)
+        refuse(s, STATUS_TOO_LARGE, "the body is larger than this server takes");
+    else if (s->public.arrived)
+        s->public.arrived(&s->public, s->whole);
+}
+
+bool http2_stream_act(struct http2_stream *s)
+{
+    struct http_exchange *x = &s->public;
+    if (s->closed) {
+        bool whole = s->finished && evbuffer_get_length(s->out) == 0;
+        if (whole && !is_out(s) && !s->conn->over)
+            return false; /* the connection's next writing brings it back */
+        http2_stream_end(s, !whole);
+        return true;
+    }
+    if (s->has_headers && !s->begun)
+        begin(s);
+    if (s->came && s->begun)
+        arrived(s);
+    if (s->emptied) {
+        s->emptied = false;
+        if (!s->finished && x->drained)
+            x->drained(x);
+    }
+    return false;
+}
+
+/* Requests that do not arrive, answers that nobody takes. */
+void http2_stream_tick(struct http2_stream *s, int64_t now_us)
+{
+    bool late = now_us - s->timeline.at_us[TIMELINE_RECEIVED] > LIMIT_REQUEST_SECONDS * SECOND_US ||
+                now_us - s->progress_us > LIMIT_IDLE_SECONDS * SECOND_US;
+    if (!s->whole && !s->started && !s->refused && !s->public.unhurried && late)
+        refuse(s, STATUS_TIMEOUT, "the request did not arrive in time");
+    if (evbuffer_get_length(s->out) > 0 && now_us - s->taken_us > LIMIT_WRITE_SECONDS * SECOND_US)
+        nghttp2_submit_rst_stream(s->conn->session, NGHTTP2_FLAG_NONE, s->id, NGHTTP2_CANCEL);
+}

@@ -1,0 +1,54 @@
+#include "serve/tls.h"
+
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+
+static const unsigned char protocols[] = {2, 'h', '2'};
+
+/* A client that offers no HTTP/2 ends here, with the alert that says so. */
+static int choose(SSL *ssl, const unsigned char **out, unsigned char *out_len,
+                  const unsigned char *offered, unsigned offered_len, void *arg)
+{
+    (void)ssl;
+    (void)arg;
+    int st = SSL_select_next_proto((unsigned char **)(uintptr_t)out, out_len, protocols,
+                                   sizeof protocols, offered, offered_len);
+    return st == OPENSSL_NPN_NEGOTIATED ? SSL_TLSEXT_ERR_OK : SSL_TLSEXT_ERR_ALERT_FATAL;
+}
+
+static enum status fail(struct err *err, const char *flag, const char *path)
+{
+    char why[160];
+    ERR_error_string_n(ERR_peek_last_error(), why, sizeof why);
+    ERR_clear_error();
+    return err_param(err, STATUS_INVALID, flag, "%s %s: cannot be used, a PEM file is expected: %s",
+                     flag, path, why);
+}
+
+enum status tls_open(SSL_CTX **out, const char *cert, const char *key, struct err *err)
+{
+    enum status st = STATUS_OK;
+    SSL_CTX *tls = SSL_CTX_new(TLS_server_method());
+    if (!tls || !SSL_CTX_set_min_proto_version(tls, TLS1_2_VERSION))
+        st = err_set(err, STATUS_NO_MEMORY, "no memory for TLS");
+    else if (SSL_CTX_use_certificate_chain_file(tls, cert) != 1)
+        st = fail(err, "--tls-cert", cert);
+    else if (SSL_CTX_use_PrivateKey_file(tls, key, SSL_FILETYPE_PEM) != 1)
+        st = fail(err, "--tls-key", key);
+    else if (SSL_CTX_check_private_key(tls) != 1)
+        st = err_param(err, STATUS_INVALID, "--tls-key", "--tls-key %s: is not the key of %s", key,
+                       cert);
+    if (st) {
+        SSL_CTX_free(tls);
+        return st;
+    }
+    SSL_CTX_set_alpn_select_cb(tls, choose, NULL);
+    SSL_CTX_set_mode(tls, SSL_MODE_RELEASE_BUFFERS);
+    *out = tls;
+    return STATUS_OK;
+}
+
+void tls_close(SSL_CTX *tls)
+{
+    SSL_CTX_free(tls);
+}

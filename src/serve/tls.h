@@ -1,0 +1,13 @@
+/* The server's side of TLS: a certificate, and HTTP/2 as the one protocol (ALPN, RFC 7301). */
+#ifndef FIRSTLIGHT_SERVE_TLS_H
+#define FIRSTLIGHT_SERVE_TLS_H
+
+#include "base/err.h"
+
+#include <openssl/types.h>
+
+/* PEM files: the certificate with its chain, its key. Errors name the file. TLS 1.2 and later. */
+enum status tls_open(SSL_CTX **out, const char *cert, const char *key, struct err *err);
+void tls_close(SSL_CTX *tls);
+
+#endif
