@@ -242,7 +242,7 @@ void call_prepare(void *call)
     struct call *c = call;
     size_t len = evbuffer_get_length(c->body);
     const char *bytes = (const char *)evbuffer_pullup(c->body, -1);
-    c->prepared = openai_parse(&c->ask, c->ask.kind, bytes ? bytes : "", bytes ? len : 0, &c->err);
+    c->prepared = c->form->read(&c->ask, c->ask.kind, bytes ? bytes : "", bytes ? len : 0, &c->err);
     timeline_stamp(&c->timeline, TIMELINE_PARSED);
     if (c->prepared == STATUS_OK)
         c->prepared = check_model(c);
@@ -256,11 +256,14 @@ void call_prepare(void *call)
                         (uint32_t)c->ask.prompts.all[0].ids.count);
 }
 
-/* The earlier of the server's and the request's own, from the first byte on. */
+/* The earliest of the server's and the request's own, from the first byte on. */
 static int64_t deadline(const struct call *c)
 {
-    double asked = c->ask.timeout_s, most = c->server->options.request_timeout_s;
-    double s = asked > 0 && (most == 0 || asked < most) ? asked : most;
+    const double all[] = {c->ask.timeout_s, c->timeout_s, c->server->options.request_timeout_s};
+    double s = 0;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (all[i] > 0 && (s == 0 || all[i] < s))
+            s = all[i];
     return s > 0 ? c->timeline.at_us[TIMELINE_RECEIVED] + (int64_t)(s * 1e6) : 0;
 }
 
@@ -430,8 +433,10 @@ static bool too_many(struct server *s, struct http_exchange *x, enum openai_kind
     return true;
 }
 
-static void fill(struct call *c, struct server *s, struct http_exchange *x, enum openai_kind kind)
+static void fill(struct call *c, struct server *s, struct http_exchange *x,
+                 const struct call_question *question)
 {
+    enum openai_kind kind = question->kind;
     char digits[ID_DIGITS + 1];
     id_random(digits);
     snprintf(c->id, sizeof c->id, "%s-%s", kind == OPENAI_CHAT ? "chatcmpl" : "cmpl", digits);
@@ -439,6 +444,9 @@ static void fill(struct call *c, struct server *s, struct http_exchange *x, enum
     c->server = s;
     c->x = x;
     c->trace = s->trace ? trace_line_new() : NULL;
+    c->form = question->form;
+    c->timeout_s = question->timeout_s;
+    c->body = question->body;
     c->ask.kind = kind;
     c->timeline = *x->timeline;
     c->answer = (struct answer){
@@ -453,27 +461,27 @@ static void fill(struct call *c, struct server *s, struct http_exchange *x, enum
     s->calls = c;
 }
 
-void call_begin(struct server *s, struct http_exchange *x, enum openai_kind kind)
+void call_begin(struct server *s, struct http_exchange *x, const struct call_question *question)
 {
     struct err e;
     struct client client;
-    if (refused(s, x, kind) || too_many(s, x, kind, &client))
+    if (refused(s, x, question->kind) || too_many(s, x, question->kind, &client)) {
+        if (question->body)
+            evbuffer_free(question->body);
         return;
-    struct call *c = mem_zalloc(sizeof *c);
-    struct evbuffer *body = http_take_body(x);
-    if (!c || !body) {
-        mem_free(c);
-        if (body)
-            evbuffer_free(body);
+    }
+    struct call *c = question->body ? mem_zalloc(sizeof *c) : NULL;
+    if (!c) {
+        if (question->body)
+            evbuffer_free(question->body);
         if (s->clients)
             clients_leave(s->clients, &client);
         err_set(&e, STATUS_NO_MEMORY, "no memory for the request");
-        turn_away(s, x, kind, &e, "memory");
+        turn_away(s, x, question->kind, &e, "memory");
         return;
     }
-    fill(c, s, x, kind);
+    fill(c, s, x, question);
     c->client = client;
-    c->body = body;
     prepare(c);
 }
 

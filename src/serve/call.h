@@ -10,7 +10,7 @@
 #include "base/buf.h"
 #include "serve/id.h"
 #include "serve/internal.h"
-#include "serve/stream.h"
+#include "serve/form.h"
 #include "serve/token_json.h"
 
 #include <event2/event_struct.h>
@@ -35,6 +35,8 @@ struct call {
     uint32_t n_live; /* choices whose requests are the engine's */
     bool preparing;  /* the text worker has it */
 
+    const struct form *form;
+    float timeout_s; /* that came beside the question; 0: none */
     struct evbuffer *body;
     struct openai_request ask;
     struct timeline timeline; /* until the answer; then that of the choice that came first */

@@ -5,6 +5,7 @@
 
 #include "base/wake.h"
 #include "serve/clients.h"
+#include "serve/form.h"
 #include "serve/http1.h"
 #include "serve/http2.h"
 #include "serve/keys.h"
@@ -63,7 +64,13 @@ void grpc_dispatch(void *server, struct http_exchange *x);
 /* call.c: a completion, from its body to its log line. */
 struct call;
 struct choice; /* one of its answers: the user of an engine's request */
-void call_begin(struct server *s, struct http_exchange *x, enum openai_kind kind);
+struct call_question {
+    enum openai_kind kind;
+    const struct form *form;
+    struct evbuffer *body; /* taken over; NULL: there was no memory for it */
+    float timeout_s;       /* that came beside it; 0: none */
+};
+void call_begin(struct server *s, struct http_exchange *x, const struct call_question *question);
 void call_prepare(void *call);  /* text worker: parse and tokenize */
 void call_prepared(void *call); /* I/O thread, after that */
 void call_cancel_all(struct server *s);

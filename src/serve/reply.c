@@ -7,13 +7,20 @@
 /* The answer. The exchange may end inside the last call of each function here, and the call with
  * it, so nothing comes after. */
 
+static void put_error(struct call *c, const struct err *e)
+{
+    if (c->form->error)
+        c->form->error(&c->out, e);
+}
+
 static void write_out(struct call *c)
 {
     struct err e;
     if (c->out.failed) {
         buf_clear(&c->out);
         err_set(&e, STATUS_NO_MEMORY, "no memory for the answer");
-        stream_error(&c->out, &e);
+        put_error(c, &e);
+        c->finish = FINISH_ERROR; /* which its end will say */
     }
     http_stream_write(c->x, buf_str(&c->out), c->out.len);
     c->written_us = clock_now_us();
@@ -137,8 +144,8 @@ static const char *take_logprobs(struct choice *ch, const struct request_news *a
         return NULL;
     prompt.text = asked_text(&c->ask.prompts, ch->index / c->ask.n, &prompt.len);
     buf_clear(&c->logprobs);
-    if (!token_json_put(&c->logprobs, c->ask.kind, c->server->loader.tokenizer, all, &prompt,
-                        &ch->cursor))
+    if (!token_json_put(&c->logprobs, c->form->logprobs[c->ask.kind], c->server->loader.tokenizer,
+                        all, &prompt, &ch->cursor))
         return NULL;
     c->out.failed |= c->logprobs.failed;
     return buf_str(&c->logprobs);
@@ -174,7 +181,7 @@ static void put_text(struct choice *ch, const struct request_news *news,
     bool echoed = add_echo(ch, &both, &part.text, &part.len);
     part.logprobs = take_logprobs(ch, all);
     if (part.len > 0 || part.logprobs) {
-        stream_text(&c->out, &c->answer, &part);
+        c->form->text(&c->out, &c->answer, &part);
         ch->begun = true;
     }
     c->out.failed |= echoed && both.failed;
@@ -188,7 +195,7 @@ static void put_end(struct choice *ch, enum finish_reason finish)
         .index = ch->index, .first = !ch->begun, .finish = finish_reason_name(finish)};
     release(ch);
     struct answer_end end = end_of(c);
-    stream_finish(&c->out, &c->answer, &part, c->n_live == 0 ? &end : NULL);
+    c->form->finish(&c->out, &c->answer, &part, c->n_live == 0 ? &end : NULL);
     c->answered = c->n_live == 0;
 }
 
@@ -219,7 +226,7 @@ static void take_news(struct choice *ch)
     }
     release(ch);
     call_cancel(c); /* one is broken: so is the answer */
-    stream_error(&c->out, &e);
+    put_error(c, &e);
     c->answered = true;
 }
 
@@ -230,8 +237,9 @@ static void flush(struct call *c)
         event_del(&c->comment_event);
     if (c->out.len > 0 || c->out.failed)
         write_out(c);
+    struct err e;
     if (c->answered)
-        http_stream_end(c->x, broken_off(c->finish, &(struct err){0}));
+        c->form->end(c->x, broken_off(c->finish, &e) ? &e : NULL);
 }
 
 static void pump(struct choice *ch)
@@ -262,19 +270,19 @@ static void reply_whole(struct call *c)
 {
     struct answer_end end = end_of(c);
     bool failed = c->out.failed; /* log probabilities */
-    answer_head(&c->out, &c->answer);
+    c->form->head(&c->out, &c->answer);
     for (uint32_t i = 0; i < c->n_choices; i++) {
         const struct buf *json = &c->choices[i].json;
         failed |= json->failed;
-        buf_puts(&c->out, i > 0 ? "," : "");
+        buf_puts(&c->out, i > 0 ? c->form->between : "");
         buf_append(&c->out, buf_str(json), json->len);
     }
-    answer_tail(&c->out, &end);
+    c->form->tail(&c->out, &c->answer, &end);
     c->answered = true;
     if (failed || c->out.failed || !add_timing(c))
         fail_memory(c);
     else
-        http_reply(c->x, 200, "application/json", buf_str(&c->out), c->out.len);
+        c->form->reply(c->x, &c->out);
 }
 
 /* An unstreamed choice becomes JSON at its end, and its slot is free; the last one of them ends the
@@ -291,7 +299,7 @@ static void keep_choice(struct choice *ch, const struct request_news *all)
     timeline_stamp(&written, TIMELINE_FIRST_CONTENT);
     bool echoed = add_echo(ch, &both, &part.text, &part.len);
     part.logprobs = take_logprobs(ch, all);
-    answer_choice(&ch->json, &c->answer, &part);
+    c->form->choice(&ch->json, &c->answer, &part);
     ch->json.failed |= echoed && both.failed;
     buf_fini(&both);
     release(ch);
@@ -357,7 +365,7 @@ void reply_comment(evutil_socket_t fd, short what, void *arg)
     const int64_t every_us = c->server->options.sse_comment_seconds * INT64_C(1000000);
     int64_t silent_us = clock_now_us() - c->written_us;
     if (silent_us >= every_us && !c->behind) {
-        buf_puts(&c->out, STREAM_COMMENT);
+        buf_puts(&c->out, c->form->silence);
         write_out(c);
     }
     int64_t left_us = silent_us < every_us ? every_us - silent_us : every_us;
@@ -368,8 +376,11 @@ void reply_comment(evutil_socket_t fd, short what, void *arg)
 void reply_start_stream(struct call *c)
 {
     const struct timeval silence = {.tv_sec = c->server->options.sse_comment_seconds};
-    http_stream_start(c->x, STREAM_CONTENT_TYPE);
-    buf_puts(&c->out, STREAM_ACCEPTED);
+    http_stream_start(c->x, c->form->stream_type);
+    c->written_us = clock_now_us();
+    if (!c->form->silence)
+        return;
+    buf_puts(&c->out, c->form->accepted);
     write_out(c);
     event_add(&c->comment_event, &silence);
 }

@@ -8,6 +8,7 @@
 #include "serve/json.h"
 #include "serve/metrics_page.h"
 #include "serve/prometheus.h"
+#include "serve/stream.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -38,14 +39,21 @@ static const struct route routes[] = {
 
 /* Handlers */
 
+static void ask(struct server *s, struct http_exchange *x, enum openai_kind kind)
+{
+    call_begin(
+        s, x,
+        &(struct call_question){.kind = kind, .form = &stream_form, .body = http_take_body(x)});
+}
+
 static void chat(struct server *s, struct http_exchange *x)
 {
-    call_begin(s, x, OPENAI_CHAT);
+    ask(s, x, OPENAI_CHAT);
 }
 
 static void completion(struct server *s, struct http_exchange *x)
 {
-    call_begin(s, x, OPENAI_COMPLETION);
+    ask(s, x, OPENAI_COMPLETION);
 }
 
 static void reply(struct http_exchange *x, int status, struct buf *body)

@@ -10,19 +10,19 @@ static void frame_end(struct buf *out)
     buf_puts(out, "\n\n");
 }
 
-void stream_text(struct buf *out, const struct answer *a, const struct answer_choice *c)
+static void put_text(struct buf *out, const struct answer *a, const struct answer_choice *c)
 {
     frame_start(out);
     answer_delta(out, a, c);
     frame_end(out);
 }
 
-void stream_finish(struct buf *out, const struct answer *a, const struct answer_choice *c,
-                   const struct answer_end *end)
+static void put_finish(struct buf *out, const struct answer *a, const struct answer_choice *c,
+                       const struct answer_end *end)
 {
     if (c->first) {
         const struct answer_choice empty = {.index = c->index, .first = true, .text = ""};
-        stream_text(out, a, &empty);
+        put_text(out, a, &empty);
     }
     frame_start(out);
     answer_finish(out, a, c, end);
@@ -37,9 +37,42 @@ void stream_finish(struct buf *out, const struct answer *a, const struct answer_
     buf_puts(out, "data: [DONE]\n\n");
 }
 
-void stream_error(struct buf *out, const struct err *err)
+static void put_error(struct buf *out, const struct err *err)
 {
     frame_start(out);
     answer_error(out, err, NULL);
     frame_end(out);
 }
+
+static void end(struct http_exchange *x, const struct err *broken)
+{
+    http_stream_end(x, broken != NULL);
+}
+
+static void put_tail(struct buf *out, const struct answer *a, const struct answer_end *e)
+{
+    (void)a;
+    answer_tail(out, e);
+}
+
+static void reply(struct http_exchange *x, const struct buf *whole)
+{
+    http_reply(x, 200, "application/json", buf_str(whole), whole->len);
+}
+
+const struct form stream_form = {
+    .read = openai_parse,
+    .stream_type = "text/event-stream; charset=utf-8",
+    .accepted = ": accepted\n\n",
+    .silence = ": still here\n\n",
+    .text = put_text,
+    .finish = put_finish,
+    .error = put_error,
+    .end = end,
+    .between = ",",
+    .head = answer_head,
+    .choice = answer_choice,
+    .tail = put_tail,
+    .reply = reply,
+    .logprobs = {[OPENAI_CHAT] = OPENAI_CHAT, [OPENAI_COMPLETION] = OPENAI_COMPLETION},
+};

@@ -11,20 +11,9 @@
 #ifndef FIRSTLIGHT_SERVE_STREAM_H
 #define FIRSTLIGHT_SERVE_STREAM_H
 
-#include "base/buf.h"
-#include "serve/answer.h"
+#include "serve/form.h"
 
-#define STREAM_CONTENT_TYPE "text/event-stream; charset=utf-8"
-#define STREAM_ACCEPTED     ": accepted\n\n"
-#define STREAM_COMMENT      ": still here\n\n"
-
-/* Appends one frame with what is new of a choice. */
-void stream_text(struct buf *out, const struct answer *a, const struct answer_choice *c);
-/* Appends the choice's finish_reason; one without any text first gets its role. With `end` it was
- * the last choice: everything up to [DONE] follows. */
-void stream_finish(struct buf *out, const struct answer *a, const struct answer_choice *c,
-                   const struct answer_end *end);
-/* Appends the error that ends the stream. */
-void stream_error(struct buf *out, const struct err *err);
+/* The OpenAI API: JSON in, frames or one JSON out. */
+extern const struct form stream_form;
 
 #endif
