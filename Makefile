@@ -28,7 +28,7 @@ WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointe
         -Wwrite-strings -Wvla -Werror=implicit-function-declaration -Werror=incompatible-pointer-types
 # -ffp-contract=off: a multiply and an add become one fma only where the source says so, so that a
 # row's bits never depend on how the compiler inlined a kernel.
-BASE_FLAGS := -std=c17 -D_GNU_SOURCE -Isrc -g -fno-strict-aliasing -ffp-contract=off -fno-math-errno \
+BASE_FLAGS := -std=c17 -D_GNU_SOURCE -Isrc -Ibuild -g -fno-strict-aliasing -ffp-contract=off -fno-math-errno \
               -pthread $(WARN) $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
 CONFIG_release := -O3 -DNDEBUG
 CONFIG_debug := -O1 -DFIRSTLIGHT_DEBUG
@@ -49,7 +49,9 @@ ISA_avx512bf16 := $(ISA_avx512) -mavx512bf16
 isa_of = $(ISA_$(lastword $(subst _, ,$(basename $(notdir $(1))))))
 
 SOURCES := $(filter-out src/cli/main.c,$(sort $(shell find src -name '*.c')))
-OBJECTS := $(SOURCES:%.c=$(B)/%.o)
+PROTOS := firstlight grpc/health/v1/health grpc/reflection/v1/reflection
+PROTO_OBJECTS := $(PROTOS:%=$(B)/proto/%.pb-c.o)
+OBJECTS := $(SOURCES:%.c=$(B)/%.o) $(PROTO_OBJECTS)
 TESTS := $(sort $(shell find tests/unit tests/kernels tests/sim -name 'test_*.c' 2>/dev/null))
 TEST_BINS := $(TESTS:%.c=$(B)/%)
 FUZZERS := $(sort $(wildcard tests/fuzz/fuzz_*.c))
@@ -73,6 +75,27 @@ $(B)/libfirstlight.a: $(OBJECTS) $(B)/objects
 $(B)/src/%.o: src/%.c $(B)/flags
 	@mkdir -p $(@D)
 	$(SAY)$(CC) $(ALL_CFLAGS) $(if $(findstring kernels/x86/,$<),$(call isa_of,$<)) -MMD -MP -c -o $@ $<
+
+# C of the messages of gRPC. Texts that may hold a NUL are read as bytes, which are the same on the
+# wire: protobuf-c ends a string at it. The descriptors of all files are for reflection.
+PROTO_TEXTS := prompt|content|text|stop|cache_salt|token|piece
+PROTO_FILES := $(shell find proto -name '*.proto')
+build/proto/%.pb-c.c: proto/%.proto
+	@mkdir -p build/proto/in/$(*D)
+	@sed -E 's/\bstring ($(PROTO_TEXTS)) /bytes \1 /' $< > build/proto/in/$*.proto
+	@protoc-c -I build/proto/in --c_out=build/proto build/proto/in/$*.proto
+build/proto/%.pb-c.h: build/proto/%.pb-c.c ;
+.SECONDARY: $(PROTOS:%=build/proto/%.pb-c.c)
+build/proto/descriptors.bin: $(PROTO_FILES)
+	@mkdir -p $(@D)
+	@protoc -I proto --include_imports --descriptor_set_out=$@ $(PROTO_FILES:proto/%=%)
+
+$(B)/proto/%.pb-c.o: build/proto/%.pb-c.c $(B)/flags
+	@mkdir -p $(@D)
+	$(SAY)$(CC) $(ALL_CFLAGS) -w -Ibuild/proto -c -o $@ $<
+# Any source may include them, and what one does is known only once it was compiled.
+$(SOURCES:%.c=$(B)/%.o): | $(PROTOS:%=build/proto/%.pb-c.h)
+$(B)/src/serve/grpc_reflect.o: build/proto/descriptors.bin
 
 # `firstlight version` says what it was built from.
 COMMIT := $(shell git describe --always --dirty=+ --abbrev=12 --exclude '*' 2>/dev/null || echo unknown)

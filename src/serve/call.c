@@ -237,12 +237,13 @@ static enum status check_length(struct call *c)
 }
 
 /* Any one thread: touches nothing that others do. */
-void call_prepare(void *call)
+static void work(struct text_job *job)
 {
-    struct call *c = call;
+    struct call *c = (struct call *)(void *)job;
     size_t len = evbuffer_get_length(c->body);
     const char *bytes = (const char *)evbuffer_pullup(c->body, -1);
     c->prepared = c->form->read(&c->ask, c->ask.kind, bytes ? bytes : "", bytes ? len : 0, &c->err);
+    c->ask.stream |= c->stream_asked;
     timeline_stamp(&c->timeline, TIMELINE_PARSED);
     if (c->prepared == STATUS_OK)
         c->prepared = check_model(c);
@@ -355,9 +356,9 @@ static void submit(struct call *c)
         reply_start_stream(c);
 }
 
-void call_prepared(void *call)
+static void done(struct text_job *job)
 {
-    struct call *c = call;
+    struct call *c = (struct call *)(void *)job;
     c->preparing = false;
     evbuffer_free(c->body);
     c->body = NULL;
@@ -372,11 +373,11 @@ void call_prepared(void *call)
 static void prepare(struct call *c)
 {
     if (evbuffer_get_length(c->body) <= LIMIT_BODY_INLINE) {
-        call_prepare(c);
-        call_prepared(c);
+        work(&c->job);
+        done(&c->job);
         return;
     }
-    c->preparing = text_worker_submit(c->server->text, c);
+    c->preparing = text_worker_submit(c->server->text, &c->job);
     if (c->preparing)
         return;
     err_set(&c->err, STATUS_OVERLOADED, "too many large requests at once: try again");
@@ -441,10 +442,12 @@ static void fill(struct call *c, struct server *s, struct http_exchange *x,
     id_random(digits);
     snprintf(c->id, sizeof c->id, "%s-%s", kind == OPENAI_CHAT ? "chatcmpl" : "cmpl", digits);
     snprintf(c->request_id, sizeof c->request_id, "%s", x->request_id);
+    c->job = (struct text_job){work, done};
     c->server = s;
     c->x = x;
     c->trace = s->trace ? trace_line_new() : NULL;
     c->form = question->form;
+    c->stream_asked = question->stream;
     c->timeout_s = question->timeout_s;
     c->body = question->body;
     c->ask.kind = kind;

@@ -27,6 +27,7 @@ struct choice {
 };
 
 struct call {
+    struct text_job job; /* first: parsing and tokenizing */
     struct server *server;
     struct call *next, *prev;
     struct http_exchange *x; /* NULL once it has ended */
@@ -36,7 +37,8 @@ struct call {
     bool preparing;  /* the text worker has it */
 
     const struct form *form;
-    float timeout_s; /* that came beside the question; 0: none */
+    bool stream_asked; /* beside the question */
+    float timeout_s;   /* that came beside the question; 0: none */
     struct evbuffer *body;
     struct openai_request ask;
     struct timeline timeline; /* until the answer; then that of the choice that came first */

@@ -13,9 +13,10 @@ struct form {
     enum status (*read)(struct openai_request *out, enum openai_kind kind, const char *bytes,
                         size_t len, struct err *err);
 
-    const char *stream_type; /* Content-Type of a stream */
-    const char *accepted;    /* what a stream begins with, so that clients know */
-    const char *silence;     /* what is said when nothing came for a while; NULL: neither is said */
+    /* The headers of a stream. */
+    void (*start)(struct http_exchange *x);
+    const char *accepted; /* what a stream begins with, so that clients know */
+    const char *silence;  /* what is said when nothing came for a while; NULL: neither is said */
     /* Appends what is new of a choice. */
     void (*text)(struct buf *out, const struct answer *a, const struct answer_choice *c);
     /* Appends its end; with `end` it was the last choice's. */

@@ -1,13 +1,408 @@
-#include "serve/internal.h"
+#include "serve/grpc.h"
 
+#include "base/limits.h"
+#include "base/log.h"
+#include "base/mem.h"
+
+#include <ctype.h>
+#include <event2/buffer.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+#define GRPC_TYPE      "application/grpc"
+#define GRPC_ENCODINGS "identity,gzip"
+
+/* Statuses */
+
+/* Percent-encoding as the specification has it for grpc-message: all but printable ASCII. */
+static void put_escaped(struct buf *out, const char *text)
+{
+    for (; *text; text++) {
+        unsigned char c = (unsigned char)*text;
+        if (c < ' ' || c > '~' || c == '%')
+            buf_printf(out, "%%%02X", c);
+        else
+            buf_putc(out, (char)c);
+    }
+}
+
+typedef void add_field(struct http_exchange *x, const char *name, const char *value);
+
+static void add_status(struct http_exchange *x, add_field *add, const struct err *e)
+{
+    char code[12];
+    struct buf text = {0};
+    snprintf(code, sizeof code, "%d", e ? status_grpc(e->code) : 0);
+    add(x, "grpc-status", code);
+    if (e) {
+        put_escaped(&text, e->text);
+        add(x, "grpc-message", buf_str(&text));
+    }
+    buf_fini(&text);
+}
+
+/* Only headers, whose last are the status. The log and the metrics know errors by HTTP's. */
+void grpc_fail(struct http_exchange *x, const struct err *err)
+{
+    add_status(x, http_add_trailer, err);
+    http_reply(x, 200, GRPC_TYPE, NULL, 0);
+    x->status = status_http(err->code);
+}
+
+static void fail(struct http_exchange *x, const struct err *err, const char *code)
+{
+    if (code)
+        http_add_header(x, "error-code", code);
+    grpc_fail(x, err);
+}
+
+void grpc_stream(struct http_exchange *x)
+{
+    http_add_header(x, "grpc-accept-encoding", GRPC_ENCODINGS);
+    http_stream_start(x, GRPC_TYPE);
+}
+
+void grpc_end(struct http_exchange *x, const struct err *broken)
+{
+    add_status(x, http_add_trailer, broken);
+    http_stream_end(x, broken != NULL);
+}
+
+/* Messages */
+
+static void put_length(char *at, size_t len)
+{
+    const unsigned char bytes[] = {0, (unsigned char)(len >> 24), (unsigned char)(len >> 16),
+                                   (unsigned char)(len >> 8), (unsigned char)len};
+    memcpy(at, bytes, sizeof bytes);
+}
+
+void grpc_put_bare(struct buf *out, const ProtobufCMessage *message)
+{
+    size_t len = protobuf_c_message_get_packed_size(message);
+    if (!buf_reserve(out, len))
+        return;
+    protobuf_c_message_pack(message, (uint8_t *)out->data + out->len);
+    out->len += len;
+    out->data[out->len] = '\0';
+}
+
+void grpc_put(struct buf *out, const ProtobufCMessage *message)
+{
+    char frame[GRPC_FRAME_BYTES];
+    put_length(frame, protobuf_c_message_get_packed_size(message));
+    buf_append(out, frame, sizeof frame);
+    grpc_put_bare(out, message);
+}
+
+/* whole: with its frame */
+static void reply(struct http_exchange *x, const struct buf *whole)
+{
+    struct err e;
+    if (whole->failed) {
+        err_set(&e, STATUS_NO_MEMORY, "no memory for the answer");
+        grpc_fail(x, &e);
+        return;
+    }
+    http_add_header(x, "grpc-accept-encoding", GRPC_ENCODINGS);
+    add_status(x, http_add_trailer, NULL);
+    http_reply(x, 200, GRPC_TYPE, buf_str(whole), whole->len);
+}
+
+void grpc_reply(struct http_exchange *x, const ProtobufCMessage *message)
+{
+    struct buf out = {0};
+    grpc_put(&out, message);
+    reply(x, &out);
+    buf_fini(&out);
+}
+
+void grpc_reply_packed(struct http_exchange *x, const struct buf *message)
+{
+    struct buf out = {0};
+    char frame[GRPC_FRAME_BYTES];
+    put_length(frame, message->len);
+    buf_append(&out, frame, sizeof frame);
+    buf_append(&out, message->data, message->len);
+    reply(x, &out);
+    buf_fini(&out);
+}
+
+ProtobufCMessage *grpc_take(struct http_exchange *x, struct evbuffer *message,
+                            const ProtobufCMessageDescriptor *type)
+{
+    struct err e;
+    size_t len = evbuffer_get_length(message);
+    const uint8_t *bytes = evbuffer_pullup(message, -1);
+    ProtobufCMessage *m = protobuf_c_message_unpack(type, NULL, len, bytes);
+    evbuffer_free(message);
+    if (!m) {
+        err_set(&e, STATUS_INVALID, "the message is no %s", type->name);
+        grpc_fail(x, &e);
+    }
+    return m;
+}
+
+/* Inflates what gzip made, to at most LIMIT_BODY_BYTES. */
+static enum status inflate_message(struct evbuffer **message, struct err *err)
+{
+    struct evbuffer *out = evbuffer_new();
+    z_stream z = {.next_in = evbuffer_pullup(*message, -1),
+                  .avail_in = (unsigned)evbuffer_get_length(*message)};
+    int st = out && inflateInit2(&z, 16 + MAX_WBITS) == Z_OK ? Z_OK : Z_MEM_ERROR;
+    while (st == Z_OK && evbuffer_get_length(out) <= LIMIT_BODY_BYTES) {
+        unsigned char part[4096];
+        z.next_out = part;
+        z.avail_out = sizeof part;
+        st = inflate(&z, Z_NO_FLUSH);
+        if (evbuffer_add(out, part, sizeof part - z.avail_out) != 0)
+            st = Z_MEM_ERROR;
+    }
+    inflateEnd(&z);
+    evbuffer_free(*message);
+    *message = out;
+    if (st == Z_STREAM_END && evbuffer_get_length(out) <= LIMIT_BODY_BYTES)
+        return STATUS_OK;
+    if (out && evbuffer_get_length(out) > LIMIT_BODY_BYTES)
+        return err_set(err, STATUS_TOO_LARGE, "the message is larger than %u bytes",
+                       LIMIT_BODY_BYTES);
+    return st == Z_MEM_ERROR ? err_set(err, STATUS_NO_MEMORY, "no memory for the message")
+                             : err_set(err, STATUS_INVALID, "the message is no gzip");
+}
+
+/* Calls */
+
+/* What a call of gRPC is between its headers and its method. Lives in x->user until then. */
+struct incoming {
+    struct server *server;
+    const struct grpc_route *route;
+    struct evbuffer *bytes; /* that no message was made of yet */
+    bool got_one;
+};
+
+static void incoming_free(struct incoming *in)
+{
+    if (in->bytes)
+        evbuffer_free(in->bytes);
+    mem_free(in);
+}
+
+static void on_ended(struct http_exchange *x, bool gone)
+{
+    log_info("request.done", "request_id=%s method=%s path=%.100s status=%d gone=%d", x->request_id,
+             x->method, x->path, x->status, gone);
+    if (x->user)
+        incoming_free(x->user);
+}
+
+static enum status check_frame(struct http_exchange *x, unsigned flag, size_t len, struct err *err)
+{
+    const char *encoding = http_header(x, "grpc-encoding");
+    if (len > LIMIT_BODY_BYTES)
+        return err_set(err, STATUS_TOO_LARGE, "the message has %zu bytes, at most %u are taken",
+                       len, LIMIT_BODY_BYTES);
+    if (flag > 1)
+        return err_set(err, STATUS_INTERNAL, "a message begins with 0 or 1, found %u", flag);
+    if (flag == 1 && (!encoding || strcmp(encoding, "gzip") != 0)) {
+        http_add_header(x, "grpc-accept-encoding", GRPC_ENCODINGS);
+        return err_set(err, STATUS_UNSUPPORTED, "grpc-encoding: must be one of %s, found \"%.40s\"",
+                       GRPC_ENCODINGS, encoding ? encoding : "");
+    }
+    return STATUS_OK;
+}
+
+/* The next message if it is whole; NULL otherwise. */
+static struct evbuffer *next_message(struct http_exchange *x, struct incoming *in, enum status *st,
+                                     struct err *err)
+{
+    unsigned char head[GRPC_FRAME_BYTES];
+    *st = STATUS_OK;
+    if (evbuffer_copyout(in->bytes, head, sizeof head) < (ev_ssize_t)sizeof head)
+        return NULL;
+    size_t len = (size_t)head[1] << 24 | (size_t)head[2] << 16 | (size_t)head[3] << 8 | head[4];
+    *st = check_frame(x, head[0], len, err);
+    if (*st || evbuffer_get_length(in->bytes) < sizeof head + len)
+        return NULL;
+    struct evbuffer *message = evbuffer_new();
+    evbuffer_drain(in->bytes, sizeof head);
+    if (!message || evbuffer_remove_buffer(in->bytes, message, len) < 0)
+        *st = err_set(err, STATUS_NO_MEMORY, "no memory for the message");
+    else if (head[0] == 1)
+        *st = inflate_message(&message, err);
+    if (*st && message) {
+        evbuffer_free(message);
+        message = NULL;
+    }
+    return message;
+}
+
+static enum status add_bytes(struct http_exchange *x, struct incoming *in, struct err *err)
+{
+    struct evbuffer *more = http_take_body(x);
+    bool added = more && evbuffer_add_buffer(in->bytes, more) == 0;
+    if (more)
+        evbuffer_free(more);
+    return added ? STATUS_OK : err_set(err, STATUS_NO_MEMORY, "no memory for the message");
+}
+
+/* A client sends as many messages as it likes. The first that is wrong ends the call. */
+static void many_arrived(struct http_exchange *x, struct incoming *in, bool whole)
+{
+    struct err e;
+    enum status st = add_bytes(x, in, &e);
+    struct evbuffer *message;
+    while (st == STATUS_OK && (message = next_message(x, in, &st, &e))) {
+        if (!in->got_one)
+            grpc_stream(x);
+        in->got_one = true;
+        in->route->method(in->server, x, message);
+    }
+    if (st == STATUS_OK && whole && evbuffer_get_length(in->bytes) > 0)
+        st = err_set(&e, STATUS_INVALID, "the last message was cut off");
+    if (st && !in->got_one) {
+        grpc_fail(x, &e);
+        return;
+    }
+    if (whole && !in->got_one) /* nothing was asked */
+        grpc_stream(x);
+    if (st || whole)
+        grpc_end(x, st ? &e : NULL);
+}
+
+/* Exactly one message, then its end. */
+static void one_arrived(struct http_exchange *x, struct incoming *in, bool whole)
+{
+    struct err e;
+    enum status st = add_bytes(x, in, &e);
+    struct evbuffer *message = NULL;
+    if (st == STATUS_OK && whole)
+        message = next_message(x, in, &st, &e);
+    if (st == STATUS_OK && !whole)
+        return;
+    if (st == STATUS_OK && !message)
+        st = err_set(&e, STATUS_INVALID, "the call ended before its message was whole");
+    else if (st == STATUS_OK && evbuffer_get_length(in->bytes) > 0)
+        st = err_set(&e, STATUS_INVALID, "the call takes one message, and more came");
+    if (st) {
+        if (message)
+            evbuffer_free(message);
+        grpc_fail(x, &e);
+        return;
+    }
+    struct server *s = in->server;
+    const struct grpc_route *route = in->route;
+    x->user = NULL;
+    x->arrived = NULL;
+    incoming_free(in);
+    route->method(s, x, message);
+}
+
+static void on_arrived(struct http_exchange *x, bool whole)
+{
+    struct incoming *in = x->user;
+    if (in->route->many)
+        many_arrived(x, in, whole);
+    else
+        one_arrived(x, in, whole);
+}
+
+bool grpc_timeout(const char *text, float *seconds)
+{
+    static const struct {
+        char unit;
+        double seconds;
+    } units[] = {{'H', 3600}, {'M', 60}, {'S', 1}, {'m', 1e-3}, {'u', 1e-6}, {'n', 1e-9}};
+    size_t digits = strspn(text, "0123456789");
+    if (digits == 0 || digits > 8 || text[digits] == '\0' || text[digits + 1] != '\0')
+        return false;
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+        if (units[i].unit == text[digits]) {
+            double s = strtod(text, NULL) * units[i].seconds;
+            *seconds = (float)(s > 1e-6 ? s : 1e-6); /* none is 0 */
+            return true;
+        }
+    return false;
+}
+
+static const struct grpc_route *find(const char *path)
+{
+    const struct grpc_route *const tables[] = {grpc_call_routes, grpc_health_routes,
+                                               grpc_reflect_routes};
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
+        for (const struct grpc_route *r = tables[i]; r->path; r++)
+            if (strcmp(r->path, path) == 0)
+                return r;
+    return NULL;
+}
+
+/* May this be called so? */
+static enum status check(struct server *s, struct http_exchange *x, const struct grpc_route *r,
+                         struct err *err)
+{
+    const char *timeout = http_header(x, "grpc-timeout");
+    float seconds;
+    if (!r)
+        return err_set(err, STATUS_UNSUPPORTED, "no such method: %.200s", x->path);
+    if (timeout && !grpc_timeout(timeout, &seconds))
+        return err_set(err, STATUS_INVALID,
+                       "grpc-timeout: must be up to 8 digits and one of H, M, S, m, u, n, found "
+                       "\"%.40s\"",
+                       timeout);
+    return r->needs_key ? keys_check(s->keys, http_header(x, "authorization"), &x->key, err)
+                        : STATUS_OK;
+}
+
+static void begin(struct server *s, struct http_exchange *x)
+{
+    const struct grpc_route *route = find(x->path);
+    struct err e;
+    x->fail = fail;
+    x->ended = on_ended;
+    enum status st = check(s, x, route, &e);
+    struct incoming *in = st == STATUS_OK ? mem_zalloc(sizeof *in) : NULL;
+    if (in)
+        in->bytes = evbuffer_new();
+    x->user = in;
+    if (st == STATUS_OK && (!in || !in->bytes))
+        st = err_set(&e, STATUS_NO_MEMORY, "no memory for the call");
+    if (st == STATUS_UNAUTHENTICATED)
+        metrics_refuse(&s->metrics, 401, "invalid_api_key");
+    if (st) {
+        grpc_fail(x, &e);
+        return;
+    }
+    in->server = s;
+    in->route = route;
+    x->unhurried = route->many;
+    x->arrived = on_arrived;
+}
+
+/* The API of HTTP/1.1, over HTTP/2. */
 static void rest_arrived(struct http_exchange *x, bool whole)
 {
-    if (whole)
-        routes_dispatch(x->user, x);
+    struct server *s = x->user;
+    if (!whole)
+        return;
+    x->user = NULL;
+    routes_dispatch(s, x);
+}
+
+static bool is_grpc(const char *content_type)
+{
+    size_t len = strlen(GRPC_TYPE);
+    return content_type && strncmp(content_type, GRPC_TYPE, len) == 0 &&
+           (content_type[len] == '\0' || content_type[len] == '+' || content_type[len] == ';');
 }
 
 void grpc_dispatch(void *server, struct http_exchange *x)
 {
+    if (is_grpc(http_header(x, "content-type"))) {
+        begin(server, x);
+        return;
+    }
     x->user = server;
     x->arrived = rest_arrived;
 }

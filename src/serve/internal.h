@@ -35,7 +35,8 @@ struct server {
     struct trace *trace; /* NULL without --record */
     struct metrics metrics;
     struct recent recent;
-    struct call *calls; /* all calls under way, from call_begin to their log line */
+    struct grpc_watch *watches; /* who watches the health by gRPC */
+    struct call *calls;         /* all calls under way, from call_begin to their log line */
 
     /* filled by the loader thread */
     pthread_t load_thread;
@@ -61,6 +62,9 @@ void routes_dispatch(void *server, struct http_exchange *x);
 /* grpc.c: the same for HTTP/2, whose requests are of gRPC or those of routes_dispatch. */
 void grpc_dispatch(void *server, struct http_exchange *x);
 
+/* The server's state has changed: tells those who watch it. */
+void grpc_health_changed(struct server *s);
+
 /* call.c: a completion, from its body to its log line. */
 struct call;
 struct choice; /* one of its answers: the user of an engine's request */
@@ -68,11 +72,10 @@ struct call_question {
     enum openai_kind kind;
     const struct form *form;
     struct evbuffer *body; /* taken over; NULL: there was no memory for it */
+    bool stream;           /* the answer is a stream, whatever the body says */
     float timeout_s;       /* that came beside it; 0: none */
 };
 void call_begin(struct server *s, struct http_exchange *x, const struct call_question *question);
-void call_prepare(void *call);  /* text worker: parse and tokenize */
-void call_prepared(void *call); /* I/O thread, after that */
 void call_cancel_all(struct server *s);
 
 /* reply.c: the engine has news of the choice. */

@@ -376,7 +376,7 @@ void reply_comment(evutil_socket_t fd, short what, void *arg)
 void reply_start_stream(struct call *c)
 {
     const struct timeval silence = {.tv_sec = c->server->options.sse_comment_seconds};
-    http_stream_start(c->x, c->form->stream_type);
+    c->form->start(c->x);
     c->written_us = clock_now_us();
     if (!c->form->silence)
         return;

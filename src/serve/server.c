@@ -122,6 +122,7 @@ static void on_loaded(evutil_socket_t fd, short what, void *arg)
     engine_info(s->engine, &s->info);
     s->model_name = s->options.served_model_name ? s->options.served_model_name : s->loader.name;
     s->state = SERVER_READY;
+    grpc_health_changed(s);
     announce(s);
 }
 
@@ -165,6 +166,7 @@ static void on_signal(evutil_socket_t signal_number, short what, void *arg)
         return;
     }
     s->state = SERVER_DRAINING;
+    grpc_health_changed(s);
     engine_drain(s->engine);
     http1_drain(s->http);
     if (s->http2)
@@ -233,8 +235,7 @@ static enum status open_all(struct server *s, struct err *err)
         (st = http1_open(&s->http, s->base, &http, routes_dispatch, s, err)) ||
         (st = o->grpc_port >= 0 ? http2_open(&s->http2, s->base, &http2, grpc_dispatch, s, err)
                                 : STATUS_OK) ||
-        (st = text_worker_open(&s->text, s->base, o->max_connections, call_prepare, call_prepared,
-                               err)) ||
+        (st = text_worker_open(&s->text, s->base, o->max_connections, err)) ||
         (st = o->max_per_client > 0
                   ? clients_open(&s->clients, o->max_per_client, 2 * o->max_connections, err)
                   : STATUS_OK) ||

@@ -44,6 +44,11 @@ static void put_error(struct buf *out, const struct err *err)
     frame_end(out);
 }
 
+static void start(struct http_exchange *x)
+{
+    http_stream_start(x, "text/event-stream; charset=utf-8");
+}
+
 static void end(struct http_exchange *x, const struct err *broken)
 {
     http_stream_end(x, broken != NULL);
@@ -62,7 +67,7 @@ static void reply(struct http_exchange *x, const struct buf *whole)
 
 const struct form stream_form = {
     .read = openai_parse,
-    .stream_type = "text/event-stream; charset=utf-8",
+    .start = start,
     .accepted = ": accepted\n\n",
     .silence = ": still here\n\n",
     .text = put_text,

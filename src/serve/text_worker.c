@@ -15,8 +15,6 @@ struct text_worker {
     struct wake has_jobs;
     struct wake has_results;
     struct event *results_event;
-    text_worker_fn *work;
-    text_worker_fn *done;
     size_t under_way; /* I/O thread */
     size_t capacity;
     atomic_bool stop;
@@ -24,13 +22,18 @@ struct text_worker {
     bool running;
 };
 
+static struct text_job *job_of(uint64_t entry)
+{
+    return (struct text_job *)(uintptr_t)entry;
+}
+
 static void *run(void *arg)
 {
     struct text_worker *w = arg;
     uint64_t job;
     for (;;) {
         while (ring_pop(&w->jobs, &job)) {
-            w->work((void *)(uintptr_t)job);
+            job_of(job)->work(job_of(job));
             REQUIRE(ring_push(&w->results, job, NULL));
             wake_signal(&w->has_results);
         }
@@ -46,7 +49,7 @@ static void take_results(struct text_worker *w)
     uint64_t job;
     while (ring_pop(&w->results, &job)) {
         w->under_way--;
-        w->done((void *)(uintptr_t)job);
+        job_of(job)->done(job_of(job));
     }
 }
 
@@ -77,13 +80,11 @@ static enum status start(struct text_worker *w, struct event_base *base, struct 
 }
 
 enum status text_worker_open(struct text_worker **out, struct event_base *base, size_t capacity,
-                             text_worker_fn *work, text_worker_fn *done, struct err *err)
+                             struct err *err)
 {
     struct text_worker *w = mem_aligned(sizeof *w); /* as its rings want */
     if (!w)
         return err_set(err, STATUS_NO_MEMORY, "no memory for the text worker");
-    w->work = work;
-    w->done = done;
     w->capacity = capacity;
     w->has_jobs.fd = w->has_results.fd = -1;
     enum status st = start(w, base, err);
@@ -114,7 +115,7 @@ void text_worker_close(struct text_worker *w)
     mem_free(w);
 }
 
-bool text_worker_submit(struct text_worker *w, void *job)
+bool text_worker_submit(struct text_worker *w, struct text_job *job)
 {
     if (w->under_way == w->capacity || !ring_push(&w->jobs, (uint64_t)(uintptr_t)job, NULL))
         return false;

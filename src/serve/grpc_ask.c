@@ -1,0 +1,193 @@
+/* Questions of gRPC as those of the OpenAI API: fields become JSON of the same names, which
+ * openai_read checks, so that there is one place that knows what may be asked. */
+#include "serve/grpc.h"
+
+#include "serve/json.h"
+
+#include <inttypes.h>
+#include <proto/firstlight.pb-c.h>
+#include <stdio.h>
+
+static json_t *message_json(const ProtobufCMessage *m);
+
+/* One value; NULL: no memory, or no UTF-8. */
+static json_t *value_json(const ProtobufCFieldDescriptor *f, const void *at)
+{
+    switch (f->type) {
+    case PROTOBUF_C_TYPE_INT32:
+        return json_integer(*(const int32_t *)at);
+    case PROTOBUF_C_TYPE_INT64:
+        return json_integer(*(const int64_t *)at);
+    case PROTOBUF_C_TYPE_UINT32:
+        return json_integer(*(const uint32_t *)at);
+    case PROTOBUF_C_TYPE_FLOAT:
+        return json_real(*(const float *)at); /* NULL when it is not finite */
+    case PROTOBUF_C_TYPE_BOOL:
+        return json_boolean(*(const protobuf_c_boolean *)at);
+    case PROTOBUF_C_TYPE_STRING:
+        return json_string(*(char *const *)at);
+    case PROTOBUF_C_TYPE_BYTES: {
+        const ProtobufCBinaryData *text = at;
+        return json_stringn(text->data ? (const char *)text->data : "", text->len);
+    }
+    case PROTOBUF_C_TYPE_MESSAGE:
+        return message_json(*(ProtobufCMessage *const *)at);
+    default:
+        return NULL; /* no other type is in a question */
+    }
+}
+
+static size_t value_size(const ProtobufCFieldDescriptor *f)
+{
+    switch (f->type) {
+    case PROTOBUF_C_TYPE_INT64:
+        return sizeof(int64_t);
+    case PROTOBUF_C_TYPE_BOOL:
+        return sizeof(protobuf_c_boolean);
+    case PROTOBUF_C_TYPE_STRING:
+    case PROTOBUF_C_TYPE_MESSAGE:
+        return sizeof(void *);
+    case PROTOBUF_C_TYPE_BYTES:
+        return sizeof(ProtobufCBinaryData);
+    default:
+        return sizeof(uint32_t);
+    }
+}
+
+/* map<int32, float>: an object. */
+static json_t *bias_json(Firstlight__V1__Sampling__LogitBiasEntry *const *entries, size_t n)
+{
+    json_t *o = json_object();
+    for (size_t i = 0; i < n && o; i++) {
+        char key[12];
+        snprintf(key, sizeof key, "%" PRId32, entries[i]->key);
+        if (json_object_set_new(o, key, json_real(entries[i]->value))) {
+            json_decref(o);
+            return NULL;
+        }
+    }
+    return o;
+}
+
+static json_t *repeated_json(const ProtobufCFieldDescriptor *f, const void *values, size_t n)
+{
+    if (f->descriptor == &firstlight__v1__sampling__logit_bias_entry__descriptor)
+        return bias_json(values, n);
+    json_t *array = json_array();
+    for (size_t i = 0; i < n && array; i++)
+        if (json_array_append_new(array, value_json(f, (const char *)values + i * value_size(f)))) {
+            json_decref(array);
+            return NULL;
+        }
+    return array;
+}
+
+/* The field's value, if it was given: *json; false: it was not. */
+static bool field_json(const ProtobufCMessage *m, const ProtobufCFieldDescriptor *f, json_t **json)
+{
+    const char *at = (const char *)m + f->offset;
+    const void *quantifier = (const char *)m + f->quantifier_offset;
+    if (f->label == PROTOBUF_C_LABEL_REPEATED) {
+        size_t n = *(const size_t *)quantifier;
+        if (n > 0)
+            *json = repeated_json(f, *(void *const *)at, n);
+        return n > 0;
+    }
+    bool given = f->type == PROTOBUF_C_TYPE_STRING || f->type == PROTOBUF_C_TYPE_MESSAGE
+                     ? *(void *const *)at != NULL
+                     : *(const protobuf_c_boolean *)quantifier;
+    if (given)
+        *json = value_json(f, at);
+    return given;
+}
+
+/* Adds what was given of a message to an object. */
+static enum status add_fields(json_t *o, const ProtobufCMessage *m, struct err *err)
+{
+    for (unsigned i = 0; m && i < m->descriptor->n_fields; i++) {
+        const ProtobufCFieldDescriptor *f = &m->descriptor->fields[i];
+        json_t *value = NULL;
+        if (field_json(m, f, &value) && json_object_set_new(o, f->name, value))
+            return err_param(err, STATUS_INVALID, f->name,
+                             "%s: texts must be UTF-8 and numbers finite", f->name);
+    }
+    return STATUS_OK;
+}
+
+static json_t *message_json(const ProtobufCMessage *m)
+{
+    json_t *o = json_object();
+    if (o && add_fields(o, m, NULL)) {
+        json_decref(o);
+        return NULL;
+    }
+    return o;
+}
+
+/* A completion's `logprobs` is the number of alternatives, a chat's asks for them. */
+static void logprobs_as_number(json_t *o)
+{
+    json_t *top = json_object_get(o, "top_logprobs");
+    if (json_is_true(json_object_get(o, "logprobs")))
+        json_object_set_new(o, "logprobs", top ? json_incref(top) : json_integer(0));
+    json_object_del(o, "top_logprobs");
+}
+
+static enum status read_generate(json_t *o, const ProtobufCMessage *message, struct err *err)
+{
+    const Firstlight__V1__GenerateRequest *m = (const void *)message;
+    enum status st = add_fields(o, (const ProtobufCMessage *)m->sampling, err);
+    logprobs_as_number(o);
+    if (st == STATUS_OK)
+        st = add_fields(o, (const ProtobufCMessage *)m->service, err);
+    if (st)
+        return st;
+    json_t *prompt = NULL;
+    if (m->input_case == FIRSTLIGHT__V1__GENERATE_REQUEST__INPUT_PROMPT)
+        prompt = json_stringn(m->prompt.data ? (char *)m->prompt.data : "", m->prompt.len);
+    else if (m->input_case == FIRSTLIGHT__V1__GENERATE_REQUEST__INPUT_TOKENS) {
+        prompt = json_array();
+        for (size_t i = 0; i < m->tokens->n_ids && prompt; i++)
+            json_array_append_new(prompt, json_integer(m->tokens->ids[i]));
+    } else
+        return err_param(err, STATUS_INVALID, "prompt", "prompt: must be given, or tokens");
+    if (m->has_echo)
+        json_object_set_new(o, "echo", json_boolean(m->echo));
+    if (json_object_set_new(o, "prompt", prompt))
+        return err_param(err, STATUS_INVALID, "prompt", "prompt: must be UTF-8");
+    return STATUS_OK;
+}
+
+static enum status read_chat(json_t *o, const ProtobufCMessage *message, struct err *err)
+{
+    const Firstlight__V1__ChatRequest *m = (const void *)message;
+    enum status st = add_fields(o, message, err);
+    json_object_del(o, "sampling"); /* their fields stand beside the messages */
+    json_object_del(o, "service");
+    if (st == STATUS_OK)
+        st = add_fields(o, (const ProtobufCMessage *)m->sampling, err);
+    return st ? st : add_fields(o, (const ProtobufCMessage *)m->service, err);
+}
+
+enum status grpc_ask(struct openai_request *out, enum openai_kind kind, const char *bytes,
+                     size_t len, struct err *err)
+{
+    const ProtobufCMessageDescriptor *type = kind == OPENAI_CHAT
+                                                 ? &firstlight__v1__chat_request__descriptor
+                                                 : &firstlight__v1__generate_request__descriptor;
+    ProtobufCMessage *m = protobuf_c_message_unpack(type, NULL, len, (const uint8_t *)bytes);
+    json_t *o = json_object();
+    enum status st = STATUS_OK;
+    if (!m)
+        st = err_set(err, STATUS_INVALID, "the message is no %s", type->name);
+    else if (!o)
+        st = err_set(err, STATUS_NO_MEMORY, "no memory for the request");
+    else
+        st = kind == OPENAI_CHAT ? read_chat(o, m, err) : read_generate(o, m, err);
+    if (m)
+        protobuf_c_message_free_unpacked(m, NULL);
+    if (st == STATUS_OK)
+        return openai_read(out, kind, o, err);
+    json_decref(o);
+    return st;
+}

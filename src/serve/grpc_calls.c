@@ -1,0 +1,184 @@
+/* The methods of firstlight.v1.Inference. */
+#include "serve/grpc.h"
+
+#include "base/limits.h"
+#include "base/mem.h"
+
+#include <event2/buffer.h>
+#include <proto/firstlight.pb-c.h>
+
+#define SERVICE "/firstlight.v1.Inference/"
+
+/* Generate, Chat: calls */
+
+static void ask(struct server *s, struct http_exchange *x, struct evbuffer *message,
+                enum openai_kind kind, bool stream)
+{
+    float seconds = 0;
+    const char *timeout = http_header(x, "grpc-timeout");
+    if (timeout)
+        grpc_timeout(timeout, &seconds); /* was checked */
+    call_begin(s, x,
+               &(struct call_question){.kind = kind,
+                                       .form = &grpc_form,
+                                       .body = message,
+                                       .stream = stream,
+                                       .timeout_s = seconds});
+}
+
+static void generate(struct server *s, struct http_exchange *x, struct evbuffer *message)
+{
+    ask(s, x, message, OPENAI_COMPLETION, true);
+}
+
+static void generate_blocking(struct server *s, struct http_exchange *x, struct evbuffer *message)
+{
+    ask(s, x, message, OPENAI_COMPLETION, false);
+}
+
+static void chat(struct server *s, struct http_exchange *x, struct evbuffer *message)
+{
+    ask(s, x, message, OPENAI_CHAT, true);
+}
+
+static void chat_blocking(struct server *s, struct http_exchange *x, struct evbuffer *message)
+{
+    ask(s, x, message, OPENAI_CHAT, false);
+}
+
+/* Tokenize, ListModels: answered at once */
+
+static bool still_loading(const struct server *s, struct http_exchange *x)
+{
+    struct err e;
+    if (s->state != SERVER_LOADING)
+        return false;
+    err_set(&e, STATUS_UNAVAILABLE, "the model is still loading: try again soon");
+    grpc_fail(x, &e);
+    return true;
+}
+
+/* A text that becomes tokens, here or on the text worker. */
+struct tokenizing {
+    struct text_job job; /* first */
+    struct server *server;
+    struct http_exchange *x;  /* NULL once its client has left */
+    struct evbuffer *message; /* until it was parsed */
+    struct buf packed;        /* the answer */
+    enum status status;
+    struct err err;
+};
+
+static enum status put_tokens(struct buf *packed, const struct tokenizer *t,
+                              const struct tokens *ids, struct err *err)
+{
+    Firstlight__V1__TokenizeResponse out = FIRSTLIGHT__V1__TOKENIZE_RESPONSE__INIT;
+    out.pieces = mem_array(ids->count + 1, sizeof *out.pieces);
+    for (size_t i = 0; i < ids->count && out.pieces; i++) {
+        const char *piece = tokenizer_piece(t, ids->ids[i], &out.pieces[i].len);
+        out.pieces[i].data = (uint8_t *)(uintptr_t)piece;
+    }
+    out.tokens = (uint32_t *)ids->ids;
+    out.n_tokens = out.n_pieces = ids->count;
+    if (out.pieces)
+        grpc_put_bare(packed, &out.base);
+    bool failed = !out.pieces || packed->failed;
+    mem_free(out.pieces);
+    return failed ? err_set(err, STATUS_NO_MEMORY, "no memory for the tokens") : STATUS_OK;
+}
+
+static void tokenize_work(struct text_job *job)
+{
+    struct tokenizing *t = (struct tokenizing *)(void *)job;
+    const struct tokenizer *tokenizer = t->server->loader.tokenizer;
+    struct tokens ids = {0};
+    Firstlight__V1__TokenizeRequest *m = firstlight__v1__tokenize_request__unpack(
+        NULL, evbuffer_get_length(t->message), evbuffer_pullup(t->message, -1));
+    if (!m) {
+        t->status = err_set(&t->err, STATUS_INVALID, "the message is no TokenizeRequest");
+        return;
+    }
+    unsigned flags = TOKENIZE_SPECIAL | (!m->has_add_special || m->add_special ? TOKENIZE_ADD : 0);
+    t->status = tokenizer_encode(tokenizer, m->text.data ? (const char *)m->text.data : "",
+                                 m->text.len, NULL, flags, &ids, &t->err);
+    if (t->status == STATUS_OK)
+        t->status = put_tokens(&t->packed, tokenizer, &ids, &t->err);
+    tokens_fini(&ids);
+    firstlight__v1__tokenize_request__free_unpacked(m, NULL);
+}
+
+static void tokenize_done(struct text_job *job)
+{
+    struct tokenizing *t = (struct tokenizing *)(void *)job;
+    struct http_exchange *x = t->x;
+    if (x) {
+        x->user = NULL;
+        x->ended = NULL;
+    }
+    if (x && t->status)
+        grpc_fail(x, &t->err);
+    else if (x)
+        grpc_reply_packed(x, &t->packed);
+    evbuffer_free(t->message);
+    buf_fini(&t->packed);
+    mem_free(t);
+}
+
+static void tokenize_ended(struct http_exchange *x, bool gone)
+{
+    struct tokenizing *t = x->user;
+    (void)gone;
+    t->x = NULL;
+}
+
+static void tokenize(struct server *s, struct http_exchange *x, struct evbuffer *message)
+{
+    struct err e;
+    struct tokenizing *t = still_loading(s, x) ? NULL : mem_zalloc(sizeof *t);
+    if (!t) {
+        evbuffer_free(message);
+        err_set(&e, STATUS_NO_MEMORY, "no memory for the call");
+        if (s->state != SERVER_LOADING)
+            grpc_fail(x, &e);
+        return;
+    }
+    *t = (struct tokenizing){
+        .job = {tokenize_work, tokenize_done}, .server = s, .x = x, .message = message};
+    x->user = t;
+    x->ended = tokenize_ended;
+    if (evbuffer_get_length(message) > LIMIT_BODY_INLINE) {
+        if (text_worker_submit(s->text, &t->job))
+            return;
+        t->status =
+            err_set(&t->err, STATUS_OVERLOADED, "too many large requests at once: try again");
+    } else {
+        tokenize_work(&t->job);
+    }
+    tokenize_done(&t->job);
+}
+
+static void list_models(struct server *s, struct http_exchange *x, struct evbuffer *message)
+{
+    Firstlight__V1__Model model = FIRSTLIGHT__V1__MODEL__INIT, *models[] = {&model};
+    Firstlight__V1__ListModelsResponse out = FIRSTLIGHT__V1__LIST_MODELS_RESPONSE__INIT;
+    evbuffer_free(message);
+    if (still_loading(s, x))
+        return;
+    model.id = (char *)(uintptr_t)s->model_name;
+    model.has_created = model.has_max_model_len = true;
+    model.created = s->start_unix_s;
+    model.max_model_len = s->info.n_ctx;
+    out.n_models = 1;
+    out.models = models;
+    grpc_reply(x, &out.base);
+}
+
+const struct grpc_route grpc_call_routes[] = {
+    {SERVICE "Generate", true, false, generate},
+    {SERVICE "GenerateBlocking", true, false, generate_blocking},
+    {SERVICE "Chat", true, false, chat},
+    {SERVICE "ChatBlocking", true, false, chat_blocking},
+    {SERVICE "Tokenize", true, false, tokenize},
+    {SERVICE "ListModels", true, false, list_models},
+    {0},
+};
