@@ -63,8 +63,9 @@
 #define LIMIT_WRITE_SECONDS       60 /* a client that takes nothing of its answer for so long */
 #define LIMIT_LINGER_SECONDS      2  /* a refused connection stays to read its answer */
 #define LIMIT_PIPELINED_BYTES     (64u << 10) /* sent ahead of the answer to an earlier request */
-#define LIMIT_STREAM_BUFFER       (1u << 20)  /* written and not yet taken; then a stream waits */
-#define LIMIT_H2_FIELDS           64 /* header fields of a request over HTTP/2, also of an answer */
+#define LIMIT_STREAM_BUFFER       (4u << 10)  /* written and not yet taken; then tokens gather */
+#define LIMIT_COALESCE_MS         10000       /* --grpc-coalesce-ms */
+#define LIMIT_H2_FIELDS           64 /* header fields over HTTP/2, of a request and of an answer */
 #define LIMIT_H2_STREAMS          1024        /* under way on one connection */
 #define LIMIT_H2_UNREAD           (16u << 20) /* bodies of one connection that nobody has read yet */
 #define LIMIT_H2_IDLE_SECONDS     300         /* a connection without streams */

@@ -17,6 +17,7 @@ struct args {
     const char *host;
     uint32_t port;
     uint32_t grpc_port;
+    uint32_t coalesce_ms;
     const char *tls_cert, *tls_key;
     const char *served_model_name;
     const char *api_key_file;
@@ -42,6 +43,9 @@ static const struct flag own_flags[] = {
     {"--grpc-port", "N", "port for gRPC, which also takes the API over HTTP/2; 0: any free one\n"
                          "(default: none)",
      FLAG_U32, FLAG_FIELD(args, grpc_port), .max = 65535},
+    {"--grpc-coalesce-ms", "N", "tokens of a gRPC stream gather for so long after each message, for\n"
+                                "fewer messages; the first is never held (default 0)",
+     FLAG_U32, FLAG_FIELD(args, coalesce_ms), .max = LIMIT_COALESCE_MS},
     {"--tls-cert", "PATH", "certificate (with its chain) of that port, PEM; then it takes TLS only",
      FLAG_TEXT, FLAG_FIELD(args, tls_cert)},
     {"--tls-key", "PATH", "its key, PEM", FLAG_TEXT, FLAG_FIELD(args, tls_key)},
@@ -92,6 +96,8 @@ static void ready(void *arg, const struct server_ready *r)
            "-H 'Content-Type: application/json' "
            "-d '{\"stream\":true,\"messages\":[{\"role\":\"user\",\"content\":\"Hello\"}]}'\n",
            r->url, r->model, r->seconds, r->url);
+    if (r->grpc_url)
+        printf("gRPC and HTTP/2 on %s\n", r->grpc_url);
     fflush(stdout);
 }
 
@@ -104,10 +110,16 @@ static enum status run(struct args *args, struct err *err)
         return err_set(err, STATUS_INVALID,
                        "--warm-prompts needs the prefix cache, which "
                        "--no-prefix-cache turns off");
+    bool has_grpc = args->grpc_port != NO_PORT;
+    if (!args->tls_cert != !args->tls_key || (args->tls_cert && !has_grpc))
+        return err_set(
+            err, STATUS_INVALID,
+            "--tls-cert and --tls-key go together, and with --grpc-port, whose they are");
     struct server_options server = {
         .host = args->host,
         .port = (int)args->port,
-        .grpc_port = args->grpc_port == NO_PORT ? -1 : (int)args->grpc_port,
+        .grpc_port = has_grpc ? (int)args->grpc_port : -1,
+        .coalesce_ms = args->coalesce_ms,
         .tls_cert = args->tls_cert,
         .tls_key = args->tls_key,
         .max_connections = args->max_connections,

@@ -151,7 +151,7 @@ void call_let_go(struct call *c)
     remember(c);
     measure_end(c);
     unlink_call(c);
-    event_del(&c->comment_event);
+    event_del(&c->timer);
     openai_request_fini(&c->ask);
     if (c->body)
         evbuffer_free(c->body);
@@ -177,7 +177,7 @@ static void on_ended(struct http_exchange *x, bool gone)
     c->status = x->status;
     c->gone = gone;
     c->x = NULL;
-    event_del(&c->comment_event); /* nobody is there to be told that it takes long */
+    event_del(&c->timer); /* nobody is there to be told that it takes long */
     call_cancel(c);
     call_let_go(c);
 }
@@ -448,13 +448,14 @@ static void fill(struct call *c, struct server *s, struct http_exchange *x,
     c->trace = s->trace ? trace_line_new() : NULL;
     c->form = question->form;
     c->stream_asked = question->stream;
+    c->coalesce_us = question->coalesce_us;
     c->timeout_s = question->timeout_s;
     c->body = question->body;
     c->ask.kind = kind;
     c->timeline = *x->timeline;
     c->answer = (struct answer){
         .kind = kind, .id = c->id, .model = s->model_name, .created = clock_unix_s()};
-    event_assign(&c->comment_event, s->base, -1, 0, reply_comment, c);
+    event_assign(&c->timer, s->base, -1, 0, reply_timer, c);
     x->user = c;
     x->ended = on_ended;
     x->drained = reply_drained;

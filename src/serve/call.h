@@ -48,10 +48,11 @@ struct call {
 
     struct answer answer;
     bool streaming;
-    bool answered; /* nothing more is written */
-    bool behind;   /* news waits until the client has taken what was written */
-    struct event comment_event;
+    bool answered;      /* nothing more is written */
+    bool behind;        /* news waits until the client has taken what was written */
+    struct event timer; /* the next comment, or what gathers */
     int64_t written_us;
+    int64_t coalesce_us; /* tokens gather for so long after each message */
     char id[ID_DIGITS + 16];
     struct buf out, logprobs;
 
@@ -82,6 +83,6 @@ void call_cancel(struct call *c); /* all that still run */
 void reply_start_stream(struct call *c);
 uint32_t reply_cached_tokens(const struct call *c); /* of the prompts, of what was released */
 void reply_drained(struct http_exchange *x);        /* http_exchange's */
-void reply_comment(evutil_socket_t fd, short what, void *call); /* the comment event's */
+void reply_timer(evutil_socket_t fd, short what, void *call); /* the timer's */
 
 #endif

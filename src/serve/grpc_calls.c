@@ -23,7 +23,8 @@ static void ask(struct server *s, struct http_exchange *x, struct evbuffer *mess
                                        .form = &grpc_form,
                                        .body = message,
                                        .stream = stream,
-                                       .timeout_s = seconds});
+                                       .timeout_s = seconds,
+                                       .coalesce_us = s->options.coalesce_ms * INT64_C(1000)});
 }
 
 static void generate(struct server *s, struct http_exchange *x, struct evbuffer *message)

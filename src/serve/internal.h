@@ -74,6 +74,7 @@ struct call_question {
     struct evbuffer *body; /* taken over; NULL: there was no memory for it */
     bool stream;           /* the answer is a stream, whatever the body says */
     float timeout_s;       /* that came beside it; 0: none */
+    int64_t coalesce_us;   /* tokens of a stream gather for so long after each message */
 };
 void call_begin(struct server *s, struct http_exchange *x, const struct call_question *question);
 void call_cancel_all(struct server *s);

@@ -199,6 +199,20 @@ static void put_end(struct choice *ch, enum finish_reason finish)
     c->answered = c->n_live == 0;
 }
 
+/* Of gRPC, with --grpc-coalesce-ms: tokens wait until so long after the last message, but never
+ * those that are a choice's first. */
+static bool gathers(struct choice *ch)
+{
+    struct call *c = ch->call;
+    int64_t left_us = c->written_us + c->coalesce_us - clock_now_us();
+    if (c->coalesce_us == 0 || !ch->begun || left_us <= 0)
+        return false;
+    struct timeval tv = {.tv_sec = left_us / 1000000, .tv_usec = left_us % 1000000};
+    if (!event_pending(&c->timer, EV_TIMEOUT, NULL))
+        event_add(&c->timer, &tv);
+    return true;
+}
+
 /* Appends what is ready of a choice. A client that does not read makes its tokens wait in the
  * request; but a finished request is written out whole, for its slot is wanted. */
 static void take_news(struct choice *ch)
@@ -211,6 +225,8 @@ static void take_news(struct choice *ch)
         c->behind = true;
         return;
     }
+    if (all.finish == FINISH_NONE && gathers(ch))
+        return;
     request_read(ch->r, &news);
     all.n_tokens = (uint32_t)(news.tokens - all.tokens) + news.n_tokens;
     all.text_len = (size_t)(news.text - all.text) + news.text_len;
@@ -234,7 +250,7 @@ static void take_news(struct choice *ch)
 static void flush(struct call *c)
 {
     if (c->answered)
-        event_del(&c->comment_event);
+        event_del(&c->timer);
     if (c->out.len > 0 || c->out.failed)
         write_out(c);
     struct err e;
@@ -343,25 +359,27 @@ void reply_news(struct choice *ch)
     }
 }
 
-void reply_drained(struct http_exchange *x)
+static void pump_all(struct call *c)
 {
-    struct call *c = x->user;
-    if (!c->behind || c->answered)
-        return;
-    c->behind = false;
     for (uint32_t i = 0; i < c->n_choices && !c->answered; i++)
         if (c->choices[i].r)
             take_news(&c->choices[i]);
     flush(c);
 }
 
+void reply_drained(struct http_exchange *x)
+{
+    struct call *c = x->user;
+    if (!c->behind || c->answered)
+        return;
+    c->behind = false;
+    pump_all(c);
+}
+
 /* Proxies and clients give up on a silent connection. The timer is set once per comment, not once
  * per frame: it looks at when something was written last. */
-void reply_comment(evutil_socket_t fd, short what, void *arg)
+static void say_silence(struct call *c)
 {
-    struct call *c = arg;
-    (void)fd;
-    (void)what;
     const int64_t every_us = c->server->options.sse_comment_seconds * INT64_C(1000000);
     int64_t silent_us = clock_now_us() - c->written_us;
     if (silent_us >= every_us && !c->behind) {
@@ -370,7 +388,18 @@ void reply_comment(evutil_socket_t fd, short what, void *arg)
     }
     int64_t left_us = silent_us < every_us ? every_us - silent_us : every_us;
     struct timeval tv = {.tv_sec = left_us / 1000000, .tv_usec = left_us % 1000000};
-    event_add(&c->comment_event, &tv);
+    event_add(&c->timer, &tv);
+}
+
+void reply_timer(evutil_socket_t fd, short what, void *arg)
+{
+    struct call *c = arg;
+    (void)fd;
+    (void)what;
+    if (c->form->silence)
+        say_silence(c);
+    else
+        pump_all(c);
 }
 
 void reply_start_stream(struct call *c)
@@ -382,5 +411,5 @@ void reply_start_stream(struct call *c)
         return;
     buf_puts(&c->out, c->form->accepted);
     write_out(c);
-    event_add(&c->comment_event, &silence);
+    event_add(&c->timer, &silence);
 }

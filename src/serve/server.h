@@ -29,8 +29,9 @@ struct server_ready {
 
 struct server_options {
     const char *host;
-    int port;                       /* 0: any free one */
-    int grpc_port;                  /* gRPC and HTTP/2; 0: any free one, -1: none */
+    int port;             /* 0: any free one */
+    int grpc_port;        /* gRPC and HTTP/2; 0: any free one, -1: none */
+    uint32_t coalesce_ms; /* of gRPC: tokens of a stream gather for so long after each message */
     const char *tls_cert, *tls_key; /* of that port; NULL: no TLS */
     uint32_t max_connections;       /* of each port */
     const char *api_key_file;       /* NULL: FIRSTLIGHT_API_KEY or no keys */
