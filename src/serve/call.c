@@ -197,17 +197,6 @@ static void refuse_overload(struct call *c, const struct err *e, const char *lim
     http_fail(c->x, e, "rate_limit_exceeded");
 }
 
-/* The header has whole seconds; the clients of OpenAI look at the other one first. */
-static void add_retry_after(struct http_exchange *x, int64_t us)
-{
-    char text[24];
-    int64_t s = (us + 999999) / 1000000, ms = (us + 999) / 1000;
-    snprintf(text, sizeof text, "%" PRId64, s > 1 ? s : 1);
-    http_add_header(x, "Retry-After", text);
-    snprintf(text, sizeof text, "%" PRId64, ms > 1 ? ms : 1);
-    http_add_header(x, "Retry-After-Ms", text);
-}
-
 /* From the body to the engine */
 
 static enum status check_model(struct call *c)
@@ -334,7 +323,7 @@ static void overloaded(struct call *c)
 {
     const struct engine *e = c->server->engine;
     uint64_t tokens = (uint64_t)c->prompt_tokens * c->ask.n;
-    add_retry_after(c->x, engine_retry_after_us(e, c->n_choices, tokens));
+    http_retry_after(c->x, engine_retry_after_us(e, c->n_choices, tokens));
     refuse_overload(c, &c->err, engine_limit(e));
 }
 
@@ -398,7 +387,7 @@ static bool refused(struct server *s, struct http_exchange *x, enum openai_kind 
     if (s->state == SERVER_READY)
         return false;
     if (s->state == SERVER_DRAINING)
-        add_retry_after(x, drained_us(s));
+        http_retry_after(x, drained_us(s));
     err_set(&e, STATUS_UNAVAILABLE,
             s->state == SERVER_LOADING ? "the model is still loading: try again soon"
                                        : "the server is shutting down: ask another, or try later");
@@ -429,7 +418,7 @@ static bool too_many(struct server *s, struct http_exchange *x, enum openai_kind
     *client = client_of(s, x);
     if (!s->clients || clients_enter(s->clients, client, &e) == STATUS_OK)
         return false;
-    add_retry_after(x, client_wait_us(s));
+    http_retry_after(x, client_wait_us(s));
     turn_away(s, x, kind, &e, "client_limit");
     return true;
 }

@@ -54,8 +54,13 @@ void grpc_fail(struct http_exchange *x, const struct err *err)
 
 static void fail(struct http_exchange *x, const struct err *err, const char *code)
 {
+    char ms[24];
     if (code)
         http_add_header(x, "error-code", code);
+    if (x->retry_ms > 0) { /* what clients with a retry policy wait */
+        snprintf(ms, sizeof ms, "%" PRId64, x->retry_ms);
+        http_add_trailer(x, "grpc-retry-pushback-ms", ms);
+    }
     grpc_fail(x, err);
 }
 

@@ -96,7 +96,8 @@ static void tokenize_work(struct text_job *job)
     Firstlight__V1__TokenizeRequest *m = firstlight__v1__tokenize_request__unpack(
         NULL, evbuffer_get_length(t->message), evbuffer_pullup(t->message, -1));
     if (!m) {
-        t->status = err_set(&t->err, STATUS_INVALID, "the message is no TokenizeRequest");
+        t->status =
+            err_set(&t->err, STATUS_INVALID, "the message is no firstlight.v1.TokenizeRequest");
         return;
     }
     unsigned flags = TOKENIZE_SPECIAL | (!m->has_add_special || m->add_special ? TOKENIZE_ADD : 0);

@@ -7,10 +7,10 @@
 
 #include <event2/http.h>
 #include <event2/keyvalq_struct.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 /* Requests */
 
@@ -72,13 +72,23 @@ void http_name_request(struct http_exchange *x, char name[LIMIT_REQUEST_ID_BYTES
 
 void http_add_header(struct http_exchange *x, const char *name, const char *value)
 {
-    x->has_retry_after |= strcasecmp(name, "Retry-After") == 0;
     x->via->add_header(x, name, value);
 }
 
 void http_add_trailer(struct http_exchange *x, const char *name, const char *value)
 {
     x->via->add_trailer(x, name, value);
+}
+
+void http_retry_after(struct http_exchange *x, int64_t us)
+{
+    char text[24];
+    int64_t s = (us + 999999) / 1000000, ms = (us + 999) / 1000;
+    x->retry_ms = ms > 1 ? ms : 1;
+    snprintf(text, sizeof text, "%" PRId64, s > 1 ? s : 1);
+    http_add_header(x, "Retry-After", text);
+    snprintf(text, sizeof text, "%" PRId64, x->retry_ms);
+    http_add_header(x, "Retry-After-Ms", text);
 }
 
 static void add_common_headers(struct http_exchange *x)
@@ -111,7 +121,7 @@ void http_fail(struct http_exchange *x, const struct err *err, const char *code)
         return;
     }
     answer_error(&body, err, code);
-    if (retry_after(err->code) && !x->has_retry_after)
+    if (retry_after(err->code) && x->retry_ms == 0)
         http_add_header(x, "Retry-After", retry_after(err->code));
     if (err->code == STATUS_UNAUTHENTICATED)
         http_add_header(x, "WWW-Authenticate", "Bearer");

@@ -30,8 +30,8 @@ struct http_exchange {
     const struct timeline *timeline; /* received */
     size_t key;                      /* which of the server's API keys it came with */
     /* the answer */
-    int status;           /* 0 until answered */
-    bool has_retry_after; /* the header was added */
+    int status;       /* 0 until answered */
+    int64_t retry_ms; /* what http_retry_after said; 0: nothing yet */
     /* the handler's */
     void *user;
     /* more of the body came, or its end; HTTP/2 only (of HTTP/1.1 the handler sees whole requests)
@@ -62,6 +62,9 @@ struct evbuffer *http_take_body(struct http_exchange *x);
 void http_add_header(struct http_exchange *x, const char *name, const char *value);
 /* A field that follows the body; HTTP/2 only. */
 void http_add_trailer(struct http_exchange *x, const char *name, const char *value);
+/* When a later try may work: Retry-After in seconds, and Retry-After-Ms, which the clients of
+ * OpenAI look at first. */
+void http_retry_after(struct http_exchange *x, int64_t us);
 void http_reply(struct http_exchange *x, int status, const char *content_type, const char *body,
                 size_t len);
 /* The error as the API has it, with Retry-After where a later try may work: the one that was

@@ -176,12 +176,13 @@ static bool act(struct http2_conn *c)
     return any;
 }
 
-/* Frames into the bufferevent, as long as that does not hold too much. */
+/* Frames into the bufferevent, as long as that does not hold too much. None before it is known that
+ * the client speaks HTTP/2. */
 static bool send_frames(struct http2_conn *c)
 {
     struct evbuffer *out = bufferevent_get_output(c->bev);
     bool any = false;
-    while (!c->over && evbuffer_get_length(out) < OUT_BYTES) {
+    while (!c->over && c->begun && evbuffer_get_length(out) < OUT_BYTES) {
         const uint8_t *bytes;
         ssize_t n = nghttp2_session_mem_send(c->session, &bytes);
         if (n == 0)

@@ -89,11 +89,11 @@ static void announce(struct server *s)
     if (s->options.engine.n_ctx == 0 && s->info.n_ctx < most && s->info.n_ctx < LIMIT_CONTEXT)
         log_warn("server.context", "n_ctx=%u of=%u reason=memory help=\"--ctx or --kv-memory\"",
                  s->info.n_ctx, most);
-    if (ready.grpc_url)
-        log_info("server.grpc", "url=%s", ready.grpc_url);
     log_info("server.ready", "url=%s model=%s seconds=%.3f n_ctx=%u slots=%u kv_blocks=%u",
              ready.url, log_quote(ready.model, name, sizeof name), ready.seconds, s->info.n_ctx,
              s->info.n_slots, s->info.n_kv_blocks);
+    if (ready.grpc_url)
+        log_info("server.grpc", "url=%s", ready.grpc_url);
     const struct backend_memory *m = &s->info.memory;
     log_info("server.memory",
              "weights=%zu repacked=%zu kv=%zu kv_type=%s activations=%zu slots=%zu threads=%d",
