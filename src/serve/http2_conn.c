@@ -211,7 +211,7 @@ void http2_conn_leave(struct http2_conn *c)
     while (send_frames(c) || act(c))
         ;
     if (!nghttp2_session_want_read(c->session) && !nghttp2_session_want_write(c->session) &&
-        !c->streams && c->written >= c->queued)
+        c->written >= c->queued)
         c->over = true;
     c->depth--;
     if (c->over) /* not here: a handler may be in the middle of an answer */

@@ -127,6 +127,11 @@ static ssize_t read_out(nghttp2_session *session, int32_t id, uint8_t *bytes, si
     return n > 0 ? n : 0;
 }
 
+static void reset(struct http2_stream *s, uint32_t code)
+{
+    nghttp2_submit_rst_stream(s->conn->session, NGHTTP2_FLAG_NONE, s->id, code);
+}
+
 /* Headers go out. Without a body they are all there is, trailers among them. */
 static void submit_headers(struct http2_stream *s, bool with_body)
 {
@@ -142,8 +147,7 @@ static void submit_headers(struct http2_stream *s, bool with_body)
     s->taken_us = clock_now_us();
     if (s->headers.failed || s->trailers.failed ||
         nghttp2_submit_response(s->conn->session, s->id, nv, count, with_body ? &out : NULL) != 0)
-        nghttp2_submit_rst_stream(s->conn->session, NGHTTP2_FLAG_NONE, s->id,
-                                  NGHTTP2_INTERNAL_ERROR);
+        reset(s, NGHTTP2_INTERNAL_ERROR);
 }
 
 static void add_out(struct http2_stream *s, const char *bytes, size_t len)
@@ -151,8 +155,7 @@ static void add_out(struct http2_stream *s, const char *bytes, size_t len)
     if (evbuffer_get_length(s->out) == 0)
         s->taken_us = clock_now_us();
     if (len > 0 && evbuffer_add(s->out, bytes, len) != 0)
-        nghttp2_submit_rst_stream(s->conn->session, NGHTTP2_FLAG_NONE, s->id,
-                                  NGHTTP2_INTERNAL_ERROR);
+        reset(s, NGHTTP2_INTERNAL_ERROR);
 }
 
 static void via_reply(struct http_exchange *x, int status, const char *body, size_t len)
@@ -367,8 +370,10 @@ void http2_stream_tick(struct http2_stream *s, int64_t now_us)
 {
     bool late = now_us - s->timeline.at_us[TIMELINE_RECEIVED] > LIMIT_REQUEST_SECONDS * SECOND_US ||
                 now_us - s->progress_us > LIMIT_IDLE_SECONDS * SECOND_US;
-    if (!s->whole && !s->started && !s->refused && !s->public.unhurried && late)
+    if (late && !s->begun) /* its headers have not come whole */
+        reset(s, NGHTTP2_CANCEL);
+    else if (late && !s->whole && !s->started && !s->refused && !s->public.unhurried)
         refuse(s, STATUS_TIMEOUT, "the request did not arrive in time");
     if (evbuffer_get_length(s->out) > 0 && now_us - s->taken_us > LIMIT_WRITE_SECONDS * SECOND_US)
-        nghttp2_submit_rst_stream(s->conn->session, NGHTTP2_FLAG_NONE, s->id, NGHTTP2_CANCEL);
+        reset(s, NGHTTP2_CANCEL);
 }

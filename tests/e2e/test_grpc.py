@@ -13,6 +13,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import (
     ProtoReflectionDescriptorDatabase)
+from h2wire import Client
 
 CODE = grpc.StatusCode
 SERVING = health_pb2.HealthCheckResponse.SERVING
@@ -272,7 +273,6 @@ def test_the_servers_own_deadline(host, stub, pb):
 
 @pytest.mark.parametrize("timeout", ["5", "S", "123456789S", "5 S", "-5S", "5D"])
 def test_a_bad_timeout(host, timeout):
-    from h2wire import Client
     with Client(address(host)) as client:
         status = client.grpc("/firstlight.v1.Inference/Generate", b"", ("grpc-timeout", timeout))
     assert status["grpc-status"] == "3" and "grpc-timeout" in status["grpc-message"]
