@@ -114,6 +114,9 @@ uint32_t http2_connections(const struct http2 *h)
 void http2_drain(struct http2 *h)
 {
     h->conns.draining = true;
+    if (h->listener) /* whoever comes now is told to try another server, by being refused */
+        evconnlistener_free(h->listener);
+    h->listener = NULL;
     for (struct http2_conn *c = h->conns.first; c; c = c->next)
         http2_conn_drain(c);
 }

@@ -27,7 +27,8 @@ enum status http2_open(struct http2 **out, struct event_base *base, const struct
 void http2_close(struct http2 *h);
 const char *http2_url(const struct http2 *h);
 uint32_t http2_connections(const struct http2 *h);
-/* Tells all clients to open no further streams; a connection ends with its last one. */
+/* Lets nobody in any more and tells all clients to open no further streams; a connection ends with
+ * its last one. */
 void http2_drain(struct http2 *h);
 
 #endif
