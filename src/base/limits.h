@@ -105,6 +105,7 @@
 #define LIMIT_SSE_EVENT_BYTES  (1u << 20)   /* one event of a server's stream */
 #define LIMIT_ANSWER_BYTES     (16u << 20)  /* an answer that is no stream */
 #define LIMIT_MODELS_SECONDS   10           /* a server's list of models has come */
+#define LIMIT_BENCH_STREAMS    100          /* gRPC: requests at once on one connection */
 
 /* Reports of benchmarks */
 #define LIMIT_REPORT_FILES  4    /* result files side by side */

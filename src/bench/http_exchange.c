@@ -28,11 +28,18 @@ static size_t on_header(char *line, size_t size, size_t n, void *arg)
     return len;
 }
 
+static void count_message(struct http_exchange *x, size_t len)
+{
+    x->record->n_messages++;
+    x->record->payload_bytes += len;
+}
+
 static enum status on_event(void *arg, const char *data, size_t len, struct err *err)
 {
     struct http_exchange *x = arg;
     if (x->done_us || len == 0)
         return STATUS_OK;
+    count_message(x, len);
     if (len == 6 && memcmp(data, "[DONE]", 6) == 0) {
         x->done_us = x->last_us;
         return STATUS_OK;
@@ -212,6 +219,7 @@ static enum status check_stream(const struct http_exchange *x, struct err *err)
 
 static enum status take_whole(struct http_exchange *x, struct err *err)
 {
+    count_message(x, x->answer.len);
     enum status st = openai_chunk_read(&x->heard, buf_str(&x->answer), x->answer.len, err);
     if (st)
         return st;
@@ -242,7 +250,7 @@ void http_exchange_end(struct http_exchange *x, CURLcode code)
 {
     struct err err;
     if (judge(x, code, &err)) {
-        http_peer_mask(x->peer, err.text);
+        api_key_mask(&x->peer->key, err.text);
         http_exchange_end_failed(x, err.text);
         return;
     }

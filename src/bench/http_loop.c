@@ -1,12 +1,11 @@
 #include "bench/http_loop.h"
 
 #include "base/clock.h"
+#include "bench/wait.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <time.h>
 #include <unistd.h>
 
 #define EVENTS_A_STEP 64
@@ -87,22 +86,11 @@ void http_loop_stop(struct http_loop *l, CURL *easy)
     curl_multi_remove_handle(l->multi, easy);
 }
 
-/* ppoll, because epoll_wait sleeps whole milliseconds. */
-static void wait_until(struct http_loop *l, int64_t until_us)
-{
-    struct pollfd ready = {.fd = l->epoll_fd, .events = POLLIN};
-    int64_t left_us = until_us - clock_now_us();
-    if (left_us <= 0)
-        return;
-    struct timespec left = {.tv_sec = left_us / 1000000, .tv_nsec = left_us % 1000000 * 1000};
-    ppoll(&ready, 1, &left, NULL); /* a signal ends it early: the caller looks at its flags */
-}
-
 void http_loop_step(struct http_loop *l, int64_t until_us)
 {
     struct epoll_event events[EVENTS_A_STEP];
     int running;
-    wait_until(l, until_us < l->timer_us ? until_us : l->timer_us);
+    wait_epoll(l->epoll_fd, until_us < l->timer_us ? until_us : l->timer_us);
     l->woke_us = clock_now_us();
     int n = epoll_wait(l->epoll_fd, events, EVENTS_A_STEP, 0);
     for (int i = 0; i < n; i++) {

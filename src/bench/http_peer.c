@@ -3,7 +3,6 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "bench/openai_chunk.h"
-#include "serve/keys.h"
 
 #include <jansson.h>
 #include <string.h>
@@ -33,8 +32,9 @@ static enum status check_url(const char *url, struct err *err)
                        "--url: a user or password in a URL is not taken: use --api-key-file");
     else if (code || !is_http(scheme) || query || fragment)
         st = err_param(err, STATUS_INVALID, "--url",
-                       "--url: expected http://HOST:PORT or https://..., found \"%s\"%s%s", url,
-                       code ? ": " : "", code ? curl_url_strerror(code) : "");
+                       "--url: expected http://HOST:PORT, https://... or grpc://HOST:PORT, found "
+                       "\"%s\"%s%s",
+                       url, code ? ": " : "", code ? curl_url_strerror(code) : "");
     curl_free(scheme);
     curl_free(user);
     curl_free(query);
@@ -82,20 +82,7 @@ static enum status set_urls(struct http_peer *p, const char *url, struct err *er
     return STATUS_OK;
 }
 
-/* ---- Its key ---- */
-
-static enum status read_key(struct http_peer *p, const char *path, struct err *err)
-{
-    struct keys *keys = NULL;
-    if (!path)
-        return STATUS_OK;
-    enum status st = keys_load(&keys, path, err);
-    if (st)
-        return err_context(err, "--api-key-file");
-    keys_first(keys, p->key);
-    keys_free(keys);
-    return STATUS_OK;
-}
+/* ---- What every request has ---- */
 
 static bool add_header(struct http_peer *p, const char *line)
 {
@@ -108,19 +95,12 @@ static bool add_header(struct http_peer *p, const char *line)
 /* "Expect:" keeps a long prompt from waiting for a 100 Continue. */
 static enum status set_headers(struct http_peer *p, struct err *err)
 {
-    char line[sizeof p->key + 32];
-    snprintf(line, sizeof line, "Authorization: Bearer %s", p->key);
+    char line[sizeof p->key.text + 32];
+    snprintf(line, sizeof line, "Authorization: Bearer %s", p->key.text);
     bool ok = add_header(p, "Content-Type: application/json") && add_header(p, "Expect:") &&
-              (!p->key[0] || add_header(p, line));
+              (!p->key.text[0] || add_header(p, line));
     explicit_bzero(line, sizeof line);
     return ok ? STATUS_OK : err_set(err, STATUS_NO_MEMORY, "no memory for HTTP headers");
-}
-
-void http_peer_mask(const struct http_peer *p, char *text)
-{
-    size_t n = strlen(p->key);
-    for (char *at = text; n > 0 && (at = strstr(at, p->key)); at += n)
-        memset(at, '*', n);
 }
 
 enum status http_peer_init(struct http_peer *p, const char *url, const char *api_key_file,
@@ -129,7 +109,7 @@ enum status http_peer_init(struct http_peer *p, const char *url, const char *api
     *p = (struct http_peer){.timeout_seconds = timeout_seconds};
     enum status st = set_urls(p, url, err);
     if (st == STATUS_OK)
-        st = read_key(p, api_key_file, err);
+        st = api_key_read(&p->key, api_key_file, err);
     if (st == STATUS_OK)
         st = set_headers(p, err);
     return st;
@@ -247,11 +227,11 @@ static enum status refused(const struct http_peer *p, long status, const struct 
 {
     char words[200];
     openai_chunk_error(buf_str(answer), answer->len, words, sizeof words);
-    http_peer_mask(p, words);
+    api_key_mask(&p->key, words);
     if (status == 401 || status == 403)
         return err_set(err, STATUS_UNAUTHENTICATED, "%s %s: HTTP %ld: %s", p->base,
-                       p->key[0] ? "refuses the key of --api-key-file"
-                                 : "wants a key: give one with --api-key-file",
+                       p->key.text[0] ? "refuses the key of --api-key-file"
+                                      : "wants a key: give one with --api-key-file",
                        status, words);
     return err_set(err, STATUS_UNAVAILABLE, "--url: %s: HTTP %ld: %s", p->models_url, status,
                    words);

@@ -3,7 +3,7 @@
 #define FIRSTLIGHT_BENCH_HTTP_PEER_H
 
 #include "base/err.h"
-#include "base/limits.h"
+#include "bench/api_key.h"
 
 #include <curl/curl.h>
 #include <stdint.h>
@@ -11,8 +11,8 @@
 struct http_peer {
     char *base; /* "http://host:port", no slash, no /v1 at its end */
     char *models_url, *chat_url, *completions_url;
-    char key[LIMIT_API_KEY_BYTES + 1]; /* "": none */
-    struct curl_slist *headers;        /* of a POST */
+    struct api_key key;
+    struct curl_slist *headers; /* of a POST */
     uint32_t timeout_seconds;
 };
 
@@ -30,8 +30,5 @@ CURL *http_peer_easy(const struct http_peer *p, char *error);
  * names none, or the first when `asked` is NULL. */
 enum status http_peer_model(const struct http_peer *p, const char *asked, char *out,
                             size_t out_size, struct err *err);
-
-/* Replaces the key, should a server have repeated it, by as many '*'. */
-void http_peer_mask(const struct http_peer *p, char *text);
 
 #endif

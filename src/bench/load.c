@@ -269,8 +269,16 @@ static bool send_next(struct run *run)
     return !record_has_ended(r);
 }
 
+static uint64_t received(const struct run *run)
+{
+    const struct target *t = run->target;
+    return t->ops->received ? t->ops->received(t) : 0;
+}
+
 static void start_clock(struct run *run)
 {
+    run->out->on_wire = run->target->ops->received != NULL;
+    run->out->received_bytes = received(run);
     run->cpu_ns = thread_cpu_ns();
     run->turned_us = run->base_us = clock_now_us();
     run->out->start_us = run->out->end_us = run->base_us + run->workload->items[0].due_us;
@@ -344,6 +352,7 @@ static void stop_clock(struct run *run)
 {
     struct load_result *out = run->out;
     int64_t wall_us = clock_now_us() - run->base_us, cpu_ns = thread_cpu_ns() - run->cpu_ns;
+    out->received_bytes = received(run) - out->received_bytes;
     if (run->last_end_us > out->end_us)
         out->end_us = run->last_end_us;
     if (run->last_sent_us > out->start_us)
@@ -385,7 +394,7 @@ enum status load_run(struct target *t, const struct workload *w, const struct lo
                      struct load_result *out, struct err *err)
 {
     struct run run = {.target = t, .workload = w, .options = o, .out = out};
-    *out = (struct load_result){0};
+    *out = (struct load_result){.n_background = o->n_background};
     enum status status = init(&run, err);
     if (status == STATUS_OK && o->progress)
         o->progress(o->arg, 0, 0, w->n);

@@ -58,9 +58,11 @@ struct load_result {
     uint32_t n;
     struct series background_gap_ms; /* gaps between the chunks of background streams that end while
                                         the run lasted */
-    uint32_t background_failed;
+    uint32_t background_failed, n_background;
     int64_t start_us, end_us; /* first due moment; last end */
     int64_t submit_wall_us;   /* start to the last request sent */
+    uint64_t received_bytes;  /* by the target's connections meanwhile, of background streams too */
+    bool on_wire;             /* it has connections */
     struct load_generator generator;
     bool interrupted;
 };

@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <string.h>
+#include <strings.h>
 
 /* --- running -------------------------------------------------------------------------------- */
 
@@ -184,10 +185,15 @@ static json_t *chunks_json(const struct record *r, int64_t start_us)
     return result_whole(list, bad);
 }
 
+static json_t *some(uint64_t n)
+{
+    return n > 0 ? json_integer((json_int_t)n) : json_null();
+}
+
 static json_t *request_json(const struct record *r, int64_t start_us)
 {
     return json_pack(
-        "{s:o, s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:o, "
+        "{s:o, s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, "
         "s:o}",
         "due_ms", at_ms(r->due_us, start_us), "sent_ms", at_ms(r->sent_us, start_us), "accepted_ms",
         at_ms(r->accepted_us, start_us), "first_ms", at_ms(r->first_us, start_us), "end_ms",
@@ -195,7 +201,8 @@ static json_t *request_json(const struct record *r, int64_t start_us)
         r->error[0] ? result_text(r->error) : json_null(), "http_status",
         r->http_status ? json_integer(r->http_status) : json_null(), "prompt_tokens",
         (json_int_t)r->prompt_tokens, "completion_tokens", (json_int_t)r->completion_tokens,
-        "cached_tokens", (json_int_t)r->cached_tokens, "finish",
+        "cached_tokens", (json_int_t)r->cached_tokens, "messages", some(r->n_messages),
+        "payload_bytes", some(r->payload_bytes), "finish",
         r->finish[0] ? result_text(r->finish) : json_null(), "ttft", ttft_json(r), "server_ttft_ms",
         result_number(r->server_ttft_ms), "server_queue_ms", result_number(r->server_queue_ms),
         "chunks_ms", chunks_json(r, start_us));
@@ -234,20 +241,28 @@ static json_t *distributions_json(struct summary *s)
                      result_spread(&s->background_gap));
 }
 
+/* Null where there is no wire. */
+static json_t *traffic(const struct summary *s, uint64_t n)
+{
+    return s->on_wire ? json_integer((json_int_t)n) : json_null();
+}
+
 static json_t *run_json(struct load_result *run, struct summary *s)
 {
     return json_pack(
-        "{s:I, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:o, s:o, s:o, "
-        "s:o}",
+        "{s:I, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:b, s:o, "
+        "s:o, s:o, s:o}",
         "start_us", (json_int_t)run->start_us, "duration_s", result_number(s->duration_s),
         "submit_wall_ms", result_number(s->submit_wall_ms), "n", (json_int_t)s->n, "completed",
         (json_int_t)s->completed, "failed", (json_int_t)s->failed, "cancelled",
         (json_int_t)s->cancelled, "without_content", (json_int_t)s->without_content, "uncounted",
         (json_int_t)s->uncounted, "prompt_tokens", (json_int_t)s->prompt_tokens,
         "completion_tokens", (json_int_t)s->completion_tokens, "cached_tokens",
-        (json_int_t)s->cached_tokens, "interrupted", run->interrupted, "distributions",
-        distributions_json(s), "generator", generator_json(&run->generator), "requests",
-        requests_json(run), "background", background_json(run));
+        (json_int_t)s->cached_tokens, "messages", traffic(s, s->messages), "payload_bytes",
+        traffic(s, s->payload_bytes), "received_bytes", traffic(s, s->received_bytes),
+        "interrupted", run->interrupted, "distributions", distributions_json(s), "generator",
+        generator_json(&run->generator), "requests", requests_json(run), "background",
+        background_json(run));
 }
 
 json_t *measure_run_json(struct load_result *run, const struct goodput *goodput)
@@ -271,6 +286,9 @@ static void add_metrics(struct summary *s, struct result *out)
     result_metric_series(out, "add_request", &s->add_request);
     result_metric_series(out, "background_gap", &s->background_gap);
     result_metric(out, "tokens_per_s", "tokens/s", RESULT_HIGHER, s->output_throughput);
+    result_metric(out, "messages_per_token", "1", RESULT_LOWER, s->messages_per_token);
+    result_metric(out, "payload_per_token", "B", RESULT_LOWER, s->payload_per_token);
+    result_metric(out, "received_per_token", "B", RESULT_LOWER, s->received_per_token);
     result_metric(out, "requests_per_s", "1/s", RESULT_HIGHER, s->request_throughput);
     if (s->has_goodput)
         result_metric(out, "goodput_per_s", "1/s", RESULT_HIGHER, s->request_goodput);
@@ -336,6 +354,13 @@ static void set_lists(const struct measurement *m, struct result *out)
     result_set(out, "errors", errors);
 }
 
+static const char *backend_of(const char *target)
+{
+    if (strcmp(target, "in-process") == 0)
+        return "firstlight";
+    return strncasecmp(target, "grpc:", 5) == 0 ? "grpc" : "openai";
+}
+
 /* What was asked, from the result's own blocks. */
 static void set_question(struct result *out)
 {
@@ -346,8 +371,7 @@ static void set_question(struct result *out)
     json_t *burstiness = json_object_get(workload, "burstiness");
     json_t *most = json_object_get(workload, "max_concurrency");
     const char *target = json_string_value(json_object_get(environment, "target"));
-    bool in_process = target && strcmp(target, "in-process") == 0;
-    result_set(out, "backend", json_string(in_process ? "firstlight" : "openai"));
+    result_set(out, "backend", json_string(backend_of(target ? target : "")));
     result_set(out, "model_id", model ? json_incref(model) : json_null());
     result_set(out, "request_rate",
                json_number_value(rate) > 0 ? json_incref(rate) : json_string("inf"));

@@ -55,7 +55,7 @@ static enum status take_message(struct openai_chunk *c, const json_t *choice, co
     return st;
 }
 
-static void put_finish(struct openai_chunk *c, const char *finish)
+void openai_chunk_finish(struct openai_chunk *c, const char *finish)
 {
     size_t len = strnlen(finish, sizeof c->finish - 1);
     len = utf8_valid_prefix(finish, len); /* whole characters: it ends in JSON */
@@ -81,7 +81,7 @@ static enum status take_choice(struct openai_chunk *c, const json_t *choices, st
     if (st == STATUS_OK)
         st = json_field_text(choice, "finish_reason", &finish, err);
     if (finish)
-        put_finish(c, finish);
+        openai_chunk_finish(c, finish);
     return st;
 }
 

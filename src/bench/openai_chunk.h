@@ -36,6 +36,9 @@ void openai_chunk_init(struct openai_chunk *c);
 enum status openai_chunk_read(struct openai_chunk *c, const char *json, size_t len,
                               struct err *err);
 
+/* Takes a finish_reason, cut to what `finish` holds. */
+void openai_chunk_finish(struct openai_chunk *c, const char *finish);
+
 /* The server's words in the body of an answer that is an error: its message, or how the body
  * begins when it holds none. NUL-terminated, cut to out_size. Returns out. */
 const char *openai_chunk_error(const char *body, size_t len, char *out, size_t out_size);

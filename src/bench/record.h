@@ -35,12 +35,15 @@ struct record {
     uint32_t completion_tokens; /* by the target's count, else the chunks: */
     bool uncounted;             /* the target did not say; a chunk may hold several */
     uint32_t cached_tokens;     /* of the prompt, found in a prefix cache */
-    bool whole;                 /* asked for unstreamed: first_us is the whole answer's */
-    bool has_ttft;              /* the target split its TTFT: */
+    uint32_t n_messages; /* that a server answered with, with content or without: events, messages
+                            of gRPC, a whole answer; 0 in-process */
+    uint64_t payload_bytes; /* what was in them */
+    bool whole;             /* asked for unstreamed: first_us is the whole answer's */
+    bool has_ttft;          /* the target split its TTFT: */
     struct timeline_ttft ttft;
     double server_ttft_ms;  /* as the server's `metrics` or `ttft` say; NAN: unknown */
     double server_queue_ms; /* NAN: unknown */
-    int http_status;        /* 0: none came, or no HTTP */
+    int http_status;        /* of gRPC too; 0: none came, or no HTTP */
     char finish[16];        /* "stop", "length", "" */
     char error[256];
     void *user; /* the target's own while RECORD_RUNNING */

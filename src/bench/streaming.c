@@ -91,6 +91,20 @@ static void tokens(struct buf *out, const char *name, uint64_t n, const struct s
     buf_putc(out, '\n');
 }
 
+static void traffic(struct buf *out, const struct summary *s)
+{
+    label(out, "messages");
+    if (isnan(s->messages_per_token)) {
+        buf_puts(out, "n/a\n");
+        return;
+    }
+    buf_printf(out, "%" PRIu64 ": %s a token, %s bytes in them", s->messages,
+               table_cell(s->messages_per_token).text, table_cell(s->payload_per_token).text);
+    if (!isnan(s->received_per_token))
+        buf_printf(out, ", %s received", table_cell(s->received_per_token).text);
+    buf_putc(out, '\n');
+}
+
 static void totals(struct buf *out, const struct measurement *m)
 {
     const struct summary *s = &m->pooled;
@@ -98,6 +112,7 @@ static void totals(struct buf *out, const struct measurement *m)
     tokens(out, "prompt tokens", s->prompt_tokens, s, s->cached_tokens, "from a prefix cache");
     tokens(out, "completion tokens", s->completion_tokens, s, s->uncounted,
            "answers by their chunks: the server counted no tokens");
+    traffic(out, s);
     label(out, "submit wall");
     buf_printf(out, "%s ms%s\n", table_cell(s->submit_wall_ms / m->n_runs).text,
                m->n_runs > 1 ? " (mean of the repeats)" : "");

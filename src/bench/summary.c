@@ -105,6 +105,8 @@ static void add_completed(struct summary *s, const struct record *r, const struc
     s->prompt_tokens += r->prompt_tokens;
     s->completion_tokens += r->completion_tokens;
     s->cached_tokens += r->cached_tokens;
+    s->messages += r->n_messages;
+    s->payload_bytes += r->payload_bytes;
     s->good += goodput && is_good(r, goodput);
     add_parts(s, r);
     series_add(&s->ttft, record_ttft_ms(r));
@@ -124,6 +126,9 @@ static void add_run(struct summary *s, const struct load_result *run, const stru
     s->duration_s += (double)(run->end_us - run->start_us) / 1e6;
     s->submit_wall_ms += (double)run->submit_wall_us / 1e3;
     series_add_all(&s->background_gap, &run->background_gap_ms);
+    s->beside |= run->n_background > 0;
+    s->on_wire |= run->on_wire;
+    s->received_bytes += run->received_bytes;
     for (uint32_t i = 0; i < run->n; i++) {
         const struct record *r = &run->records[i];
         if (r->state == RECORD_OK)
@@ -149,6 +154,20 @@ static double rate(const struct summary *s, double count)
     return s->duration_s > 0 && count > 0 ? count / s->duration_s : NAN;
 }
 
+static double by_token(const struct summary *s, uint64_t count)
+{
+    bool known = s->on_wire && s->completion_tokens > 0;
+    return known ? (double)count / (double)s->completion_tokens : NAN;
+}
+
+static void add_traffic(struct summary *s)
+{
+    bool alone = s->completed == s->n && !s->beside;
+    s->messages_per_token = by_token(s, s->messages);
+    s->payload_per_token = by_token(s, s->payload_bytes);
+    s->received_per_token = alone && s->received_bytes > 0 ? by_token(s, s->received_bytes) : NAN;
+}
+
 bool summary_make(struct summary *out, const struct load_result *runs, uint32_t n_runs,
                   const struct goodput *goodput)
 {
@@ -160,6 +179,7 @@ bool summary_make(struct summary *out, const struct load_result *runs, uint32_t 
     s->output_throughput = rate(s, (double)s->completion_tokens);
     s->total_throughput = rate(s, (double)(s->prompt_tokens + s->completion_tokens));
     s->request_goodput = goodput && s->duration_s > 0 ? s->good / s->duration_s : NAN;
+    add_traffic(s);
     struct series *all[] = SUMMARY_SERIES(s);
     bool ok = true;
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)

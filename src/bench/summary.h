@@ -19,6 +19,13 @@ struct summary {
     uint32_t without_content; /* completed, but no chunk had content: they have no TTFT */
     uint32_t uncounted; /* completed, but the target did not say how many tokens: chunks count */
     uint64_t prompt_tokens, completion_tokens, cached_tokens;
+    bool beside;                      /* background streams ran */
+    bool on_wire;                     /* the target has connections: */
+    uint64_t messages, payload_bytes; /* of completed requests */
+    uint64_t received_bytes;          /* by all connections, whatever for */
+    /* The same by completion token; NAN: unknown. Bytes received only where every request was
+     * completed and nothing ran beside them. */
+    double messages_per_token, payload_per_token, received_per_token;
     double duration_s;     /* start -> last end */
     double submit_wall_ms; /* start -> last sent */
     /* Each with one sample a request, in milliseconds, except itl: one a gap. */

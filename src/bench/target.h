@@ -1,4 +1,4 @@
-/* Who answers: an engine in this process or a server over HTTP, behind one table.
+/* Who answers: an engine in this process or a server over HTTP or gRPC, behind one table.
  *
  * One thread, the load generator's. A record stays where it is from send until it has ended
  * (state past RECORD_RUNNING).
@@ -22,6 +22,9 @@ struct target_ops {
     /* The record ends with RECORD_CANCELLED in a poll to come, or with what came before. */
     void (*cancel)(struct target *t, struct record *r);
     void (*close)(struct target *t);
+    /* Bytes that its connections have received so far, whatever they were: heads, frames, what TLS
+     * adds, answers of requests that were cancelled. NULL: it has no connections. */
+    uint64_t (*received)(const struct target *t);
 };
 
 struct target {
@@ -39,9 +42,10 @@ enum status target_open_engine(struct target **out, const struct loader *loader,
 const struct engine *target_engine(const struct target *t); /* of such a one; NULL of others */
 
 struct http_options {
-    const char *url;          /* "http://127.0.0.1:8080", with or without a path such as /v1 */
+    const char *url;          /* "http://127.0.0.1:8080", with or without a path such as /v1;
+                                 "grpc://127.0.0.1:8081" */
     const char *api_key_file; /* NULL: none; its first key line is sent */
-    const char *model;        /* NULL: the first that /v1/models names */
+    const char *model;        /* NULL: the first that it lists */
     uint32_t timeout_seconds; /* for one request as a whole */
     uint32_t max_connections; /* at once */
 };
@@ -49,5 +53,12 @@ struct http_options {
  * it refuses, a model it does not have are errors here. */
 enum status target_open_http(struct target **out, const struct http_options *options,
                              struct err *err);
+/* A server of proto/firstlight.proto, over HTTP/2 without TLS: as many requests on one connection
+ * as LIMIT_BENCH_STREAMS and the server allow. Otherwise as above. */
+enum status target_open_grpc(struct target **out, const struct http_options *options,
+                             struct err *err);
+/* The one of the two that the URL's scheme names. */
+enum status target_open_url(struct target **out, const struct http_options *options,
+                            struct err *err);
 
 #endif

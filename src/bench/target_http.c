@@ -1,24 +1,18 @@
 /* A server that speaks the OpenAI API, as a target. */
-#include "bench/target.h"
+#include "bench/target_internal.h"
 
 #include "base/clock.h"
 #include "base/mem.h"
 #include "bench/http_exchange.h"
 #include "bench/http_loop.h"
 #include "bench/http_peer.h"
-#include "text/utf8.h"
-
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/resource.h>
-
-#define OTHER_FILES 64 /* of this process beside the connections */
+#include "bench/wire.h"
 
 struct http_target {
     struct target base;
     struct http_peer peer;
     struct http_loop loop;
+    struct wire wire;           /* of all but the question for models */
     char *model;                /* whole, as the server knows it */
     struct http_exchange *all;  /* (at most max_connections at once) */
     struct http_exchange *idle; /* those without a record */
@@ -62,6 +56,8 @@ static void send_item(struct target *base, const struct work_item *item, struct 
         return;
     }
     enum status st = http_exchange_prepare(x, t->model, item, r, &err);
+    if (st == STATUS_OK && !wire_watch(&t->wire, x->easy))
+        st = err_set(&err, STATUS_NO_MEMORY, "no memory for a request");
     r->sent_us = clock_now_us();
     if (st == STATUS_OK)
         st = http_loop_start(&t->loop, x->easy, &err);
@@ -122,10 +118,16 @@ static void close_target(struct target *base)
         http_exchange_destroy(x);
     }
     http_loop_close(&t->loop);
+    wire_fini(&t->wire);
     http_peer_fini(&t->peer);
     mem_free(t->model);
     mem_free(t);
     curl_global_cleanup();
+}
+
+static uint64_t received(const struct target *base)
+{
+    return wire_received(&((const struct http_target *)base)->wire);
 }
 
 static const struct target_ops ops = {
@@ -133,40 +135,8 @@ static const struct target_ops ops = {
     .poll = poll_answers,
     .cancel = cancel,
     .close = close_target,
+    .received = received,
 };
-
-/* One file a connection: the soft limit, often 1024, is raised as far as that needs. */
-static enum status allow_files(uint32_t max_connections, struct err *err)
-{
-    struct rlimit files;
-    rlim_t need = (rlim_t)max_connections + OTHER_FILES;
-    if (getrlimit(RLIMIT_NOFILE, &files) != 0)
-        return err_set(err, STATUS_IO, "getrlimit: %s", strerror(errno));
-    if (files.rlim_cur >= need)
-        return STATUS_OK;
-    if (files.rlim_max < need)
-        return err_param(err, STATUS_INVALID, "--max-concurrency",
-                         "%u connections at once need %ju open files, this process may have %ju: "
-                         "lower --max-concurrency or raise the limit (ulimit -Hn)",
-                         max_connections, (uintmax_t)need, (uintmax_t)files.rlim_max);
-    files.rlim_cur = need;
-    if (setrlimit(RLIMIT_NOFILE, &files) != 0)
-        return err_set(err, STATUS_IO, "setrlimit of %ju open files: %s", (uintmax_t)need,
-                       strerror(errno));
-    return STATUS_OK;
-}
-
-/* Cut between characters, since labels end in JSON; of characters that a terminal shows. */
-static void put_label(char *out, size_t out_size, const char *text)
-{
-    size_t len = strlen(text);
-    if (len > out_size - 1)
-        len = out_size - 1;
-    len = utf8_valid_prefix(text, len);
-    memcpy(out, text, len);
-    out[len] = '\0';
-    utf8_make_plain(out, false);
-}
 
 static enum status find_model(struct http_target *t, const char *asked, struct err *err)
 {
@@ -177,15 +147,15 @@ static enum status find_model(struct http_target *t, const char *asked, struct e
     t->model = mem_strdup(name);
     if (!t->model)
         return err_set(err, STATUS_NO_MEMORY, "no memory for a model's name");
-    put_label(t->base.model, sizeof t->base.model, name);
-    put_label(t->base.engine, sizeof t->base.engine, t->peer.base);
+    target_put_label(t->base.model, sizeof t->base.model, name);
+    target_put_label(t->base.engine, sizeof t->base.engine, t->peer.base);
     return STATUS_OK;
 }
 
 enum status target_open_http(struct target **out, const struct http_options *options,
                              struct err *err)
 {
-    enum status st = allow_files(options->max_connections, err);
+    enum status st = target_allow_files(options->max_connections, err);
     if (st)
         return st;
     struct http_target *t = mem_zalloc(sizeof *t);

@@ -158,7 +158,8 @@ const struct bench_target_options bench_common_target = {.timeout_seconds = DEFA
 
 // clang-format off
 static const struct flag target_flags[] = {
-    {"--url", "URL", "measure this server instead of an engine in this process;\n"
+    {"--url", "URL", "measure this server (http://..., https://... or grpc://HOST:PORT)\n"
+                     "instead of an engine in this process;\n"
                      "--model is then a name (default: the first the server lists), and\n"
                      "flags of an engine are an error",
      FLAG_TEXT, FLAG_FIELD(bench_target_options, url), .beside = "the server has its own"},
@@ -203,8 +204,8 @@ static enum status open_engine(struct bench_target *out, struct bench_target_opt
     return target_open_engine(&out->target, &out->loader, &options, err);
 }
 
-static enum status open_http(struct bench_target *out, const struct bench_target_options *o,
-                             uint32_t n_slots, struct err *err)
+static enum status open_url(struct bench_target *out, const struct bench_target_options *o,
+                            uint32_t n_slots, struct err *err)
 {
     const struct http_options options = {
         .url = o->url,
@@ -217,7 +218,7 @@ static enum status open_http(struct bench_target *out, const struct bench_target
     if (o->tokenizer && loader_open(&out->loader, o->tokenizer, NULL, NULL, err) != STATUS_OK)
         status = err_context(err, "--tokenizer");
     if (status == STATUS_OK)
-        status = target_open_http(&out->target, &options, err);
+        status = target_open_url(&out->target, &options, err);
     if (status == STATUS_OK)
         out->tokenizer = out->loader.tokenizer;
     return status;
@@ -258,7 +259,7 @@ enum status bench_common_open(struct bench_target *out, struct bench_target_opti
     *out = (struct bench_target){0};
     hold_interrupt(SIG_BLOCK);
     enum status status =
-        o->url ? open_http(out, o, n_slots, err) : open_engine(out, o, n_slots, err);
+        o->url ? open_url(out, o, n_slots, err) : open_engine(out, o, n_slots, err);
     hold_interrupt(SIG_UNBLOCK);
     if (status == STATUS_OK)
         status = describe(out, o, err);

@@ -251,8 +251,10 @@ int bench_streaming_main(int argc, char **argv)
     struct flag_set set = {
         .command = COMMAND,
         .usage = "--model PATH [flags]",
-        .about = "Sends requests to an engine in this process, or with --url to any server that "
-                 "speaks\nthe OpenAI API, and says where their time went.",
+        .about =
+            "Sends requests to an engine in this process, or with --url to any server that "
+            "speaks\nthe OpenAI API, or a gRPC port (grpc://HOST:PORT), and says where their time "
+            "went.",
         .groups = {FLAG_GROUP(workload_flags, &args), bench_common_flags(&args.common),
                    bench_common_target_flags(&args.target),
                    options_engine_flags(&args.target.options),

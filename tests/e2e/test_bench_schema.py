@@ -14,13 +14,16 @@ PAGE = ROOT / "docs/bench-results.md"
 OLD_FILES = sorted((GOLDEN / "bench").glob("*.json"))
 FIVE = ["mean", "p50", "p90", "p95", "p99"]
 
+SMALL = "the server `small`"
+
 # One or more commands a kind, which together write each of its fields. Nothing here is about speed.
 COMMANDS = {
     "model": [["model", "-p", 8, "--prompts", 2, "-n", 2, "--batch", 2, "--repeat-runs", 2]],
     "roofline": [["roofline", "--run-ms", 1, "--repeat-runs", 2, "--footprint", "1M"]],
     "streaming": [["streaming", "--num-requests", 4, "--max-new-tokens", 40, "--background", 1,
                    "--no-stop-on-eos", "--goodput", "ttft:10000,tpot:10000"],
-                  ["streaming", "--num-requests", 2, "--max-new-tokens", 2]],
+                  ["streaming", "--num-requests", 2, "--max-new-tokens", 2],
+                  ["streaming", "--num-requests", 2, "--max-new-tokens", 2, "--url", SMALL]],
     "blocking": [["streaming", "--compare-blocking", "--num-requests", 4, "--max-new-tokens", 4]],
     "curves": [["curves", "--max-prompt-tokens", 64, "--max-context", 256, "--max-batch", 2,
                 "--prompt-tokens", 8, "--max-new-tokens", 4, "--samples", 1, "--num-requests", 4,
@@ -29,9 +32,12 @@ COMMANDS = {
                           8, "--max-new-tokens", 4, "--request-rate", 1000]],
     "scheduler offline": [["scheduler", "--mode", "offline", "--num-requests", 4,
                            "--prompt-tokens", 8, "--max-new-tokens", 4]],
-    "replay": [["replay", GOLDEN / "trace.jsonl", "--speed", 10, "--goodput", "ttft:10000"]],
+    "replay": [["replay", GOLDEN / "trace.jsonl", "--speed", 10, "--goodput", "ttft:10000"],
+               ["replay", GOLDEN / "trace.jsonl", "--max-length", 200, "--speed", 10, "--url",
+                SMALL, "--tokenizer", GOLDEN / "tiny/base.gguf"]],
     "simulate": [["simulate", "--num-requests", 40, "--max-new-tokens", 4]],
-    "token-speed": [["token-speed", "--runs", 2, "--max-new-tokens", 4, "--raw"]],
+    "token-speed": [["token-speed", "--runs", 2, "--max-new-tokens", 4, "--raw"],
+                    ["token-speed", "--runs", 1, "--max-new-tokens", 4, "--raw", "--url", SMALL]],
 }
 
 
@@ -181,11 +187,13 @@ def documented(kind: str) -> set[str]:
 
 
 @pytest.mark.parametrize("kind", COMMANDS)
-def test_files_are_as_documented(run, tiny, tmp_path, kind):
+def test_files_are_as_documented(run, tiny, small, tmp_path, kind):
     seen: set[str] = set()
     for number, arguments in enumerate(COMMANDS[kind]):
         path = tmp_path / f"{number}.json"
-        model = [] if kind in ("simulate", "roofline") else ["--model", tiny]
+        own = kind in ("simulate", "roofline") or SMALL in arguments
+        model = [] if own else ["--model", tiny]
+        arguments = [small.url if a == SMALL else a for a in arguments]
         answer = run("bench", *arguments, *model, "--output", path, "--note", "a note")
         assert answer.returncode == 0, answer.stderr
         result = json.loads(path.read_text())
