@@ -67,7 +67,7 @@
 #define LIMIT_COALESCE_MS         10000       /* --grpc-coalesce-ms */
 #define LIMIT_H2_FIELDS           64 /* header fields over HTTP/2, of a request and of an answer */
 #define LIMIT_H2_STREAMS          1024        /* under way on one connection */
-#define LIMIT_H2_UNREAD           (16u << 20) /* bodies of one connection that nobody has read yet */
+#define LIMIT_H2_UNREAD           (16u << 20) /* bodies of one connection that nobody has read */
 #define LIMIT_H2_IDLE_SECONDS     300         /* a connection without streams */
 #define LIMIT_H2_PING_SECONDS     60   /* of silence with streams under way, then a ping asks */
 #define LIMIT_H2_PONG_SECONDS     20   /* for its answer */

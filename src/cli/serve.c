@@ -43,8 +43,8 @@ static const struct flag own_flags[] = {
     {"--grpc-port", "N", "port for gRPC, which also takes the API over HTTP/2; 0: any free one\n"
                          "(default: none)",
      FLAG_U32, FLAG_FIELD(args, grpc_port), .max = 65535},
-    {"--grpc-coalesce-ms", "N", "tokens of a gRPC stream gather for so long after each message, for\n"
-                                "fewer messages; the first is never held (default 0)",
+    {"--grpc-coalesce-ms", "N", "tokens of a gRPC stream gather for so long after each\n"
+                                "message, for fewer messages; the first is never held (default 0)",
      FLAG_U32, FLAG_FIELD(args, coalesce_ms), .max = LIMIT_COALESCE_MS},
     {"--tls-cert", "PATH", "certificate (with its chain) of that port, PEM; then it takes TLS only",
      FLAG_TEXT, FLAG_FIELD(args, tls_cert)},
