@@ -97,6 +97,13 @@ $(B)/proto/%.pb-c.o: build/proto/%.pb-c.c $(B)/flags
 $(SOURCES:%.c=$(B)/%.o): | $(PROTOS:%=build/proto/%.pb-c.h)
 $(B)/src/serve/grpc_reflect.o: build/proto/descriptors.bin
 
+# The page: every file of src/serve/page, and libraries that Debian ships (tools/deps), gzipped.
+LIBJS ?= /usr/share/javascript
+PAGE := $(sort $(wildcard src/serve/page/*)) chart.js=$(LIBJS)/chart.js/chart.min.js
+build/page/assets.inc: tools/embed-page build/page/files $(foreach file,$(PAGE),$(lastword $(subst =, ,$(file))))
+	@tools/embed-page $(@D) $(PAGE)
+$(B)/src/serve/assets.o: build/page/assets.inc
+
 # `firstlight version` says what it was built from.
 COMMIT := $(shell git describe --always --dirty=+ --abbrev=12 --exclude '*' 2>/dev/null || echo unknown)
 $(B)/src/base/version.o: private ALL_CFLAGS += -DFIRSTLIGHT_VERSION='"$(VERSION)"' \
@@ -121,7 +128,8 @@ $(B)/tests/%: tests/%.c $(B)/libfirstlight.a $(B)/flags
 # Rebuild when the flags change, or when a source comes or goes.
 $(B)/flags: LINE = $(CC) $(ALL_CFLAGS)
 $(B)/objects: LINE = $(OBJECTS)
-$(B)/flags $(B)/objects: FORCE
+build/page/files: LINE = $(PAGE)
+$(B)/flags $(B)/objects build/page/files: FORCE
 	@mkdir -p $(@D)
 	@echo '$(LINE)' | cmp -s - $@ || echo '$(LINE)' > $@
 .PHONY: FORCE

@@ -75,6 +75,7 @@
 #define LIMIT_TRACE_LINES         4096 /* of --record that wait for the disk; more are dropped */
 #define LIMIT_TRACE_BYTES         (16u << 20) /* of those lines */
 #define LIMIT_RECENT_REQUESTS     256         /* of /v1/debug/requests */
+#define LIMIT_PAGE_BYTES          200000      /* the page's files, gzipped, all together */
 #define LIMIT_WARM_PROMPTS        1024        /* prompts of --warm-prompts */
 #define LIMIT_API_KEYS            1024
 #define LIMIT_API_KEY_BYTES       256

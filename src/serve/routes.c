@@ -4,6 +4,7 @@
 #include "base/buf.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "serve/assets.h"
 #include "serve/debug.h"
 #include "serve/json.h"
 #include "serve/metrics_page.h"
@@ -17,9 +18,10 @@ typedef void route_handler(struct server *s, struct http_exchange *x);
 
 static route_handler chat, completion, models, model, health, ready;
 static route_handler metrics, requests, stats;
+static route_handler page, page_part;
 
 struct route {
-    const char *path; /* a final '/' takes whatever follows it */
+    const char *path; /* a final '/' takes whatever follows it, but for "/" itself */
     const char *method;
     bool needs_key;
     route_handler *handler;
@@ -35,6 +37,8 @@ static const struct route routes[] = {
     {"/metrics", "GET", false, metrics},
     {"/health", "GET", false, health},
     {"/ready", "GET", false, ready},
+    {"/", "GET", false, page},
+    {"/page/", "GET", false, page_part},
 };
 
 /* Handlers */
@@ -168,6 +172,28 @@ static void stats(struct server *s, struct http_exchange *x)
     reply(x, 200, &out);
 }
 
+static void page(struct server *s, struct http_exchange *x)
+{
+    (void)s;
+    assets_reply(x, assets_find("index.html"));
+}
+
+static void page_part(struct server *s, struct http_exchange *x)
+{
+    const struct asset *a = NULL;
+    struct err e;
+    char name[64];
+    (void)s;
+    if (http_path_rest(x, "/page/", name, sizeof name))
+        a = assets_find(name);
+    if (a) {
+        assets_reply(x, a);
+        return;
+    }
+    err_set(&e, STATUS_NOT_FOUND, "the page has no such part: %.200s", x->path);
+    http_fail(x, &e, NULL);
+}
+
 /* Dispatch */
 
 static bool matches(const char *pattern, const char *path)
@@ -175,7 +201,7 @@ static bool matches(const char *pattern, const char *path)
     size_t n = strlen(pattern);
     if (strncmp(path, pattern, n) != 0)
         return false;
-    bool open_ended = pattern[n - 1] == '/';
+    bool open_ended = pattern[n - 1] == '/' && n > 1;
     return open_ended == (path[n] != '\0');
 }
 
@@ -214,7 +240,7 @@ static void refuse_path(struct http_exchange *x)
 {
     struct err e;
     err_set(&e, STATUS_NOT_FOUND,
-            "no such path: %.200s; see /v1/chat/completions, "
+            "no such path: %.200s; see / (the page), /v1/chat/completions, "
             "/v1/completions, /v1/models, /v1/debug/requests, /metrics, /health, /ready",
             x->path);
     http_fail(x, &e, NULL);
@@ -240,7 +266,7 @@ static void log_end(struct http_exchange *x, bool gone)
 {
     char path[256];
     bool probe = strcmp(x->path, "/health") == 0 || strcmp(x->path, "/ready") == 0 ||
-                 strcmp(x->path, "/metrics") == 0;
+                 strcmp(x->path, "/metrics") == 0 || strncmp(x->path, "/page/", 6) == 0;
     log_event(probe ? LOG_DEBUG : LOG_INFO, "request.done",
               "request_id=%s method=%s path=%s status=%d gone=%d", x->request_id, x->method,
               log_quote(x->path, path, sizeof path), x->status, gone);
