@@ -15,6 +15,7 @@ struct build {
     uint32_t admit_blocks; /* left for those who come, when the started prompts have all theirs */
     uint32_t active;       /* admitted, with those of this plan */
     uint32_t saturated;    /* prompt tokens from which on no further prompt joins */
+    uint32_t decode_seats; /* places for decodes */
 };
 
 #define SUBMIT_US 10000
@@ -45,19 +46,41 @@ static bool may_prefill(const struct request *r)
     return !r->in_step && !r->leader;
 }
 
+/* More than a step holds may be active, in turns, as long as a whole round of decodes keeps the
+ * promised gap: each step of it has its own fixed cost. active: without r. */
+static bool keeps_promise(const struct scheduler_view *v, uint32_t active, const struct request *r)
+{
+    uint32_t seats = v->limits->max_seqs, n = active + 1;
+    if (n <= seats || v->limits->decode_gap_us == 0)
+        return true;
+    struct cost_step step = {.n_decode = n, .decode_before = r->n_goal}, empty = {0};
+    for (const struct request *d = v->decode->first; d; d = d->next)
+        step.decode_before += d->n_past;
+    return cost_predict_us(v->cost, &step) +
+               (int64_t)((n - 1) / seats) * cost_predict_us(v->cost, &empty) <=
+           v->limits->decode_gap_us;
+}
+
 static bool any_prefill(const struct scheduler_view *v)
 {
     for (const struct request *r = v->prefill->first; r; r = r->next)
         if (may_prefill(r))
             return true;
-    return v->waiting->n > 0 && v->prefill->n + v->decode->n < v->limits->max_active;
+    uint32_t active = v->prefill->n + v->decode->n;
+    return v->waiting->n > 0 && active < v->limits->max_active &&
+           keeps_promise(v, active, v->waiting->first);
 }
 
-/* Decodes that a step holds: a place is left for a prompt when there is one. */
+/* Decodes that a step holds. While prompts come, a place at least is theirs, and decodes that need
+ * several turns share these evenly: 64 in a step of 64 go as 32 and 32, not as 63 and 1, so that
+ * newcomers find room in both. */
 static uint32_t decode_seats(const struct scheduler_view *v)
 {
-    uint32_t seats = v->limits->max_seqs;
-    return seats > 1 && any_prefill(v) ? seats - 1 : seats;
+    uint32_t seats = v->limits->max_seqs, n = v->decode->n;
+    if (seats == 1 || !any_prefill(v))
+        return seats;
+    uint32_t turns = (n + seats - 2) / (seats - 1);
+    return turns > 1 ? (n + turns - 1) / turns : seats - 1;
 }
 
 static void add(struct build *b, struct request *r, uint32_t n_tokens, bool admit)
@@ -69,8 +92,8 @@ static void add(struct build *b, struct request *r, uint32_t n_tokens, bool admi
 /* When they do not all fit they take turns: who was served is at the end of the list. */
 static void add_decodes(struct build *b)
 {
-    uint32_t seats = decode_seats(b->v);
-    for (struct request *r = b->v->decode->first; r && b->plan->n_items < seats; r = r->next) {
+    for (struct request *r = b->v->decode->first; r && b->plan->n_items < b->decode_seats;
+         r = r->next) {
         uint32_t blocks = scheduler_blocks(r, 1);
         if (r->in_step || blocks > b->blocks)
             continue;
@@ -106,7 +129,7 @@ static int64_t calm_us(const struct build *b)
 static int64_t promised_us(struct build *b)
 {
     const struct scheduler_view *v = b->v;
-    uint32_t seats = decode_seats(v), n = v->decode->n;
+    uint32_t seats = b->decode_seats, n = v->decode->n;
     int64_t gap_us = v->limits->decode_gap_us;
     if (gap_us == 0)
         return INT64_MAX;
@@ -216,28 +239,12 @@ static bool has_seat(const struct build *b)
     return b->plan->n_items < l->max_seqs && b->n_prefill < l->max_prefill_seqs;
 }
 
-/* More than a step holds may be active, in turns, as long as a whole round of decodes keeps the
- * promised gap: each step of it has its own fixed cost. */
-static bool keeps_promise(const struct build *b, const struct request *r)
-{
-    const struct scheduler_view *v = b->v;
-    uint32_t seats = v->limits->max_seqs, n = b->active + 1;
-    if (n <= seats || v->limits->decode_gap_us == 0)
-        return true;
-    struct cost_step step = {.n_decode = n, .decode_before = r->n_goal}, empty = {0};
-    for (const struct request *d = v->decode->first; d; d = d->next)
-        step.decode_before += d->n_past;
-    return cost_predict_us(v->cost, &step) +
-               (int64_t)((n - 1) / seats) * cost_predict_us(v->cost, &empty) <=
-           v->limits->decode_gap_us;
-}
-
 /* Nobody is admitted whose prompt does not find its blocks, with one more for each decode to grow
  * into: putting requests back is for what grows later. */
 static bool may_admit(const struct build *b, const struct request *r)
 {
     uint32_t needed = blocks_to_goal(r) + b->v->decode->n;
-    return b->active < b->v->limits->max_active && keeps_promise(b, r) &&
+    return b->active < b->v->limits->max_active && keeps_promise(b->v, b->active, r) &&
            needed <= b->admit_blocks && needed <= b->blocks;
 }
 
@@ -451,6 +458,7 @@ void scheduler_plan(const struct scheduler_view *v, struct plan *plan)
     plan->planned_us = v->now_us;
     b.active = v->prefill->n + v->decode->n;
     b.admit_blocks = admit_blocks(v);
+    b.decode_seats = decode_seats(v);
     add_decodes(&b);
     set_budget(&b);
     collect_all(&b);

@@ -195,6 +195,40 @@ static void decodes_that_do_not_fit_take_turns_and_share_the_gap(void **state)
     assert_int_equal(s.plan.n_decodes, 4);
 }
 
+static void turns_are_even_so_that_newcomers_find_places(void **state)
+{
+    (void)state;
+    struct scene s;
+    scene_init(&s, "srpf");
+    s.limits.max_seqs = 8;
+    s.limits.decode_gap_us = 100000;
+    for (int i = 0; i < 8; i++)
+        add(&s, REQUEST_DECODE, 20, 25);
+    for (int i = 0; i < 6; i++)
+        add(&s, REQUEST_WAITING, 5, 0);
+    plan(&s);
+    assert_int_equal(s.plan.n_decodes, 4); /* 4 and 4, not 7 and 1 */
+    assert_int_equal(s.plan.n_items, 8);
+    s.limits.max_active = 8; /* nobody may come: a place left free would be wasted */
+    plan(&s);
+    assert_int_equal(s.plan.n_decodes, 8);
+}
+
+static void nobody_leaves_places_for_whom_the_promise_keeps_out(void **state)
+{
+    (void)state;
+    struct scene s;
+    scene_init(&s, "srpf");
+    s.limits.max_seqs = 8;
+    s.limits.decode_gap_us = 8000;
+    for (int i = 0; i < 8; i++)
+        add(&s, REQUEST_DECODE, 20, 25);
+    add(&s, REQUEST_WAITING, 5, 0);
+    plan(&s);
+    assert_int_equal(s.plan.n_decodes, 8);
+    assert_int_equal(s.plan.n_items, 8);
+}
+
 static void prompts_join_a_step_until_it_saturates(void **state)
 {
     (void)state;
@@ -635,6 +669,8 @@ int main(void)
         cmocka_unit_test(a_decode_that_has_waited_shortens_the_step),
         cmocka_unit_test(decodes_alone_over_the_gap_leave_the_least_chunk),
         cmocka_unit_test(decodes_that_do_not_fit_take_turns_and_share_the_gap),
+        cmocka_unit_test(turns_are_even_so_that_newcomers_find_places),
+        cmocka_unit_test(nobody_leaves_places_for_whom_the_promise_keeps_out),
         cmocka_unit_test(prompts_join_a_step_until_it_saturates),
         cmocka_unit_test(the_more_decodes_the_more_prompts_join),
         cmocka_unit_test(prompts_and_their_tokens_are_bounded),
