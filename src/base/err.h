@@ -17,6 +17,7 @@
 #define STATUS_MAP(X)                                                                              \
     X(OK, "ok", 200, 0)                                                                            \
     X(INVALID, "invalid_request_error", 400, 3)                                                    \
+    X(MALFORMED, "invalid_request_error", 400, 13) /* not as its protocol has it */                \
     X(UNAUTHENTICATED, "authentication_error", 401, 16)                                            \
     X(NOT_FOUND, "not_found_error", 404, 5)                                                        \
     X(METHOD_NOT_ALLOWED, "method_not_allowed_error", 405, 12)                                     \

@@ -39,7 +39,8 @@
 #define LIMIT_BODY_INLINE         (64u << 10) /* larger bodies are parsed by the text worker */
 #define LIMIT_HEADER_BYTES        (16u << 10) /* all request headers together */
 #define LIMIT_JSON_DEPTH          64
-#define LIMIT_MESSAGES            4096 /* messages of one chat request */
+#define LIMIT_MESSAGES            4096       /* messages of one chat request */
+#define LIMIT_TOKENIZE_BYTES      (1u << 20) /* of a text that is only to become tokens */
 #define LIMIT_STOP_STRINGS        4
 #define LIMIT_STOP_BYTES          256  /* bytes of one stop string */
 #define LIMIT_LOGIT_BIAS          1024 /* entries of logit_bias */
@@ -67,11 +68,14 @@
 #define LIMIT_COALESCE_MS         10000       /* --grpc-coalesce-ms */
 #define LIMIT_H2_FIELDS           64 /* header fields over HTTP/2, of a request and of an answer */
 #define LIMIT_H2_STREAMS          1024        /* under way on one connection */
-#define LIMIT_H2_UNREAD           (16u << 20) /* bodies of one connection that nobody has read */
+#define LIMIT_H2_UNREAD           (32u << 20) /* bodies of one connection that nobody has read */
+#define LIMIT_H2_UNSENT           (32u << 20) /* answers it does not take; no more then */
+#define LIMIT_H2_QUEUED           4096        /* frames without a body that it does not take */
 #define LIMIT_H2_IDLE_SECONDS     300         /* a connection without streams */
 #define LIMIT_H2_PING_SECONDS     60   /* of silence with streams under way, then a ping asks */
 #define LIMIT_H2_PONG_SECONDS     20   /* for its answer */
-#define LIMIT_H2_IDLE_FRAMES      200  /* in a second: pings, settings, empty data, resets */
+#define LIMIT_H2_IDLE_FRAMES      200  /* in a second: pings, settings, priorities, empty data */
+#define LIMIT_H2_RESETS           200  /* streams reset in a second, beyond LIMIT_H2_STREAMS */
 #define LIMIT_TRACE_LINES         4096 /* of --record that wait for the disk; more are dropped */
 #define LIMIT_TRACE_BYTES         (16u << 20) /* of those lines */
 #define LIMIT_RECENT_REQUESTS     256         /* of /v1/debug/requests */

@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <zlib.h>
 
 #define GRPC_TYPE      "application/grpc"
 #define GRPC_ENCODINGS "identity,gzip"
@@ -145,37 +144,10 @@ ProtobufCMessage *grpc_take(struct http_exchange *x, struct evbuffer *message,
     ProtobufCMessage *m = protobuf_c_message_unpack(type, NULL, len, bytes);
     evbuffer_free(message);
     if (!m) {
-        err_set(&e, STATUS_INVALID, "the message is no %s", type->name);
+        err_set(&e, STATUS_MALFORMED, "the message is no %s", type->name);
         grpc_fail(x, &e);
     }
     return m;
-}
-
-/* Inflates what gzip made, to at most LIMIT_BODY_BYTES. */
-static enum status inflate_message(struct evbuffer **message, struct err *err)
-{
-    struct evbuffer *out = evbuffer_new();
-    z_stream z = {.next_in = evbuffer_pullup(*message, -1),
-                  .avail_in = (unsigned)evbuffer_get_length(*message)};
-    int st = out && inflateInit2(&z, 16 + MAX_WBITS) == Z_OK ? Z_OK : Z_MEM_ERROR;
-    while (st == Z_OK && evbuffer_get_length(out) <= LIMIT_BODY_BYTES) {
-        unsigned char part[4096];
-        z.next_out = part;
-        z.avail_out = sizeof part;
-        st = inflate(&z, Z_NO_FLUSH);
-        if (evbuffer_add(out, part, sizeof part - z.avail_out) != 0)
-            st = Z_MEM_ERROR;
-    }
-    inflateEnd(&z);
-    evbuffer_free(*message);
-    *message = out;
-    if (st == Z_STREAM_END && evbuffer_get_length(out) <= LIMIT_BODY_BYTES)
-        return STATUS_OK;
-    if (out && evbuffer_get_length(out) > LIMIT_BODY_BYTES)
-        return err_set(err, STATUS_TOO_LARGE, "the message is larger than %u bytes",
-                       LIMIT_BODY_BYTES);
-    return st == Z_MEM_ERROR ? err_set(err, STATUS_NO_MEMORY, "no memory for the message")
-                             : err_set(err, STATUS_INVALID, "the message is no gzip");
 }
 
 /* Calls */
@@ -186,6 +158,7 @@ struct incoming {
     const struct grpc_route *route;
     struct evbuffer *bytes; /* that no message was made of yet */
     bool got_one;
+    bool whole; /* the client sends no more */
 };
 
 static void incoming_free(struct incoming *in)
@@ -210,38 +183,37 @@ static enum status check_frame(struct http_exchange *x, unsigned flag, size_t le
         return err_set(err, STATUS_TOO_LARGE, "the message has %zu bytes, at most %u are taken",
                        len, LIMIT_BODY_BYTES);
     if (flag > 1)
-        return err_set(err, STATUS_INTERNAL, "a message begins with 0 or 1, found %u", flag);
-    if (flag == 1 && (!encoding || strcmp(encoding, "gzip") != 0)) {
-        http_add_header(x, "grpc-accept-encoding", GRPC_ENCODINGS);
-        return err_set(err, STATUS_UNSUPPORTED, "grpc-encoding: must be one of %s, found \"%.40s\"",
-                       GRPC_ENCODINGS, encoding ? encoding : "");
-    }
-    return STATUS_OK;
+        return err_set(err, STATUS_MALFORMED, "a message begins with 0 or 1, found %u", flag);
+    if (flag == 0 || (encoding && strcmp(encoding, "gzip") == 0))
+        return STATUS_OK;
+    http_add_header(x, "grpc-accept-encoding", GRPC_ENCODINGS);
+    if (!encoding || strcmp(encoding, "identity") == 0)
+        return err_set(err, STATUS_MALFORMED,
+                       "a message is marked as compressed, but grpc-encoding does not say how");
+    return err_set(err, STATUS_UNSUPPORTED, "grpc-encoding: must be one of %s, found \"%.40s\"",
+                   GRPC_ENCODINGS, encoding);
 }
 
-/* The next message if it is whole; NULL otherwise. */
-static struct evbuffer *next_message(struct http_exchange *x, struct incoming *in, enum status *st,
-                                     struct err *err)
+/* The next message if it is whole, else *message is NULL; gzip: it came compressed. */
+static enum status next_message(struct http_exchange *x, struct incoming *in,
+                                struct evbuffer **message, bool *gzip, struct err *err)
 {
     unsigned char head[GRPC_FRAME_BYTES];
-    *st = STATUS_OK;
+    *message = NULL;
     if (evbuffer_copyout(in->bytes, head, sizeof head) < (ev_ssize_t)sizeof head)
-        return NULL;
+        return STATUS_OK;
     size_t len = (size_t)head[1] << 24 | (size_t)head[2] << 16 | (size_t)head[3] << 8 | head[4];
-    *st = check_frame(x, head[0], len, err);
-    if (*st || evbuffer_get_length(in->bytes) < sizeof head + len)
-        return NULL;
-    struct evbuffer *message = evbuffer_new();
+    enum status st = check_frame(x, head[0], len, err);
+    if (st || evbuffer_get_length(in->bytes) < sizeof head + len)
+        return st;
+    *gzip = head[0] == 1;
+    *message = evbuffer_new();
     evbuffer_drain(in->bytes, sizeof head);
-    if (!message || evbuffer_remove_buffer(in->bytes, message, len) < 0)
-        *st = err_set(err, STATUS_NO_MEMORY, "no memory for the message");
-    else if (head[0] == 1)
-        *st = inflate_message(&message, err);
-    if (*st && message) {
-        evbuffer_free(message);
-        message = NULL;
-    }
-    return message;
+    if (*message && evbuffer_remove_buffer(in->bytes, *message, len) >= 0)
+        return STATUS_OK;
+    if (*message)
+        evbuffer_free(*message);
+    return err_set(err, STATUS_NO_MEMORY, "no memory for the message");
 }
 
 static enum status add_bytes(struct http_exchange *x, struct incoming *in, struct err *err)
@@ -253,47 +225,78 @@ static enum status add_bytes(struct http_exchange *x, struct incoming *in, struc
     return added ? STATUS_OK : err_set(err, STATUS_NO_MEMORY, "no memory for the message");
 }
 
-/* A client sends as many messages as it likes. The first that is wrong ends the call. */
-static void many_arrived(struct http_exchange *x, struct incoming *in, bool whole)
+/* Answers the next of many messages; false: there is none, or it is wrong. */
+static bool answer_next(struct http_exchange *x, struct incoming *in, enum status *st,
+                        struct err *err)
 {
-    struct err e;
-    enum status st = add_bytes(x, in, &e);
     struct evbuffer *message;
-    while (st == STATUS_OK && (message = next_message(x, in, &st, &e))) {
-        if (!in->got_one)
-            grpc_stream(x);
-        in->got_one = true;
-        in->route->method(in->server, x, message);
-    }
-    if (st == STATUS_OK && whole && evbuffer_get_length(in->bytes) > 0)
-        st = err_set(&e, STATUS_INVALID, "the last message was cut off");
+    bool gzip;
+    *st = next_message(x, in, &message, &gzip, err);
+    if (*st == STATUS_OK && message && gzip)
+        *st = grpc_inflate(&message, LIMIT_BODY_INLINE, err);
+    if (*st || !message)
+        return false;
+    if (!in->got_one)
+        grpc_stream(x);
+    in->got_one = true;
+    in->route->method(in->server, x, message);
+    return true;
+}
+
+/* A client sends as many messages as it likes; the first that is wrong ends the call. One that does
+ * not read its answers gets no more: what it sends waits, and so does its window. */
+static void answer_many(struct http_exchange *x)
+{
+    struct incoming *in = x->user;
+    struct err e;
+    if (http_stream_waiting(x) > LIMIT_STREAM_BUFFER)
+        return;
+    enum status st = add_bytes(x, in, &e);
+    while (st == STATUS_OK && answer_next(x, in, &st, &e))
+        if (http_stream_waiting(x) > LIMIT_STREAM_BUFFER)
+            return; /* until it is drained */
+    if (st == STATUS_OK && in->whole && evbuffer_get_length(in->bytes) > 0)
+        st = err_set(&e, STATUS_MALFORMED, "the last message was cut off");
     if (st && !in->got_one) {
         grpc_fail(x, &e);
         return;
     }
-    if (whole && !in->got_one) /* nothing was asked */
+    if (in->whole && !in->got_one) /* nothing was asked */
         grpc_stream(x);
-    if (st || whole)
+    if (st || in->whole)
         grpc_end(x, st ? &e : NULL);
 }
 
-/* Exactly one message, then its end. */
-static void one_arrived(struct http_exchange *x, struct incoming *in, bool whole)
+/* The one message that a call must bring. */
+static enum status only_message(struct http_exchange *x, struct incoming *in,
+                                struct evbuffer **message, bool *gzip, struct err *err)
 {
+    enum status st = add_bytes(x, in, err);
+    bool none = st == STATUS_OK && evbuffer_get_length(in->bytes) == 0;
+    if (st == STATUS_OK)
+        st = next_message(x, in, message, gzip, err);
+    if (st)
+        return st;
+    if (*message && evbuffer_get_length(in->bytes) == 0)
+        return STATUS_OK;
+    if (!*message && !none)
+        return err_set(err, STATUS_MALFORMED, "the call ended before its message was whole");
+    if (*message)
+        evbuffer_free(*message);
+    return err_set(err, STATUS_UNSUPPORTED, "the call takes one message, and %s came",
+                   none ? "none" : "more");
+}
+
+/* Until all has come, the client's window bounds what waits. */
+static void answer_one(struct http_exchange *x)
+{
+    struct incoming *in = x->user;
     struct err e;
-    enum status st = add_bytes(x, in, &e);
-    struct evbuffer *message = NULL;
-    if (st == STATUS_OK && whole)
-        message = next_message(x, in, &st, &e);
-    if (st == STATUS_OK && !whole)
+    struct evbuffer *message;
+    bool gzip;
+    if (!in->whole)
         return;
-    if (st == STATUS_OK && !message)
-        st = err_set(&e, STATUS_INVALID, "the call ended before its message was whole");
-    else if (st == STATUS_OK && evbuffer_get_length(in->bytes) > 0)
-        st = err_set(&e, STATUS_INVALID, "the call takes one message, and more came");
-    if (st) {
-        if (message)
-            evbuffer_free(message);
+    if (only_message(x, in, &message, &gzip, &e)) {
         grpc_fail(x, &e);
         return;
     }
@@ -302,16 +305,20 @@ static void one_arrived(struct http_exchange *x, struct incoming *in, bool whole
     x->user = NULL;
     x->arrived = NULL;
     incoming_free(in);
-    route->method(s, x, message);
+    if (gzip)
+        grpc_inflate_for(s, x, message, route->method);
+    else
+        route->method(s, x, message);
 }
 
 static void on_arrived(struct http_exchange *x, bool whole)
 {
     struct incoming *in = x->user;
+    in->whole = whole;
     if (in->route->many)
-        many_arrived(x, in, whole);
+        answer_many(x);
     else
-        one_arrived(x, in, whole);
+        answer_one(x);
 }
 
 bool grpc_timeout(const char *text, float *seconds)
@@ -364,8 +371,6 @@ static void begin(struct server *s, struct http_exchange *x)
 {
     const struct grpc_route *route = find(x->path);
     struct err e;
-    x->fail = fail;
-    x->ended = on_ended;
     enum status st = check(s, x, route, &e);
     struct incoming *in = st == STATUS_OK ? mem_zalloc(sizeof *in) : NULL;
     if (in)
@@ -383,6 +388,7 @@ static void begin(struct server *s, struct http_exchange *x)
     in->route = route;
     x->unhurried = route->many;
     x->arrived = on_arrived;
+    x->drained = route->many ? answer_many : NULL;
 }
 
 /* The API of HTTP/1.1, over HTTP/2. */
@@ -404,10 +410,17 @@ static bool is_grpc(const char *content_type)
 
 void grpc_dispatch(void *server, struct http_exchange *x)
 {
-    if (is_grpc(http_header(x, "content-type"))) {
-        begin(server, x);
-        return;
+    bool grpc = is_grpc(http_header(x, "content-type"));
+    if (grpc) {
+        x->fail = fail;
+        x->ended = on_ended;
     }
-    x->user = server;
-    x->arrived = rest_arrived;
+    if (x->refused) {
+        http_fail(x, x->refused, NULL);
+    } else if (grpc) {
+        begin(server, x);
+    } else {
+        x->user = server;
+        x->arrived = rest_arrived;
+    }
 }

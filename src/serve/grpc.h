@@ -46,6 +46,13 @@ void grpc_end(struct http_exchange *x, const struct err *broken);
 /* An answer that is an error (http_fail comes here too). */
 void grpc_fail(struct http_exchange *x, const struct err *err);
 
+/* Inflates what gzip made, in place, to at most so many bytes. Frees the message when it fails. */
+enum status grpc_inflate(struct evbuffer **message, size_t most, struct err *err);
+/* Calls the method with what the message inflates to, now or after the text worker had it; or fails
+ * the call. */
+void grpc_inflate_for(struct server *s, struct http_exchange *x, struct evbuffer *message,
+                      grpc_method *method); /* grpc_gzip.c */
+
 /* The value of grpc-timeout in seconds: up to eight digits and a unit of H, M, S, m, u, n. False:
  * not one. */
 bool grpc_timeout(const char *text, float *seconds);

@@ -7,8 +7,6 @@
 #include <proto/firstlight.pb-c.h>
 #include <string.h>
 
-#define LOGPROBS_BYTES (16u << 20) /* of one message's, while it is made */
-
 typedef Firstlight__V1__TokenLogprob token_logprob;
 typedef Firstlight__V1__GenerateResponse response;
 
@@ -74,7 +72,7 @@ static void put_with_logprobs(struct buf *out, response *r, const char *logprobs
     struct arena arena;
     json_t *json = logprobs ? json_loads(logprobs, 0, NULL) : NULL;
     Firstlight__V1__Choice *choice = r->choices[0];
-    arena_init(&arena, LOGPROBS_BYTES);
+    arena_init(&arena, SIZE_MAX); /* it holds what the JSON does */
     bool made = !logprobs || (json && fill_logprobs(&arena, json_object_get(json, "content"),
                                                     &choice->logprobs, &choice->n_logprobs));
     if (made)

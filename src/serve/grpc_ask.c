@@ -2,6 +2,7 @@
  * openai_read checks, so that there is one place that knows what may be asked. */
 #include "serve/grpc.h"
 
+#include "base/limits.h"
 #include "serve/json.h"
 
 #include <inttypes.h>
@@ -161,6 +162,10 @@ static enum status read_generate(json_t *o, const ProtobufCMessage *message, str
 static enum status read_chat(json_t *o, const ProtobufCMessage *message, struct err *err)
 {
     const Firstlight__V1__ChatRequest *m = (const void *)message;
+    if (m->n_messages > LIMIT_MESSAGES) /* before they take a hundred times their room as JSON */
+        return err_param(err, STATUS_INVALID, "messages",
+                         "messages: must be an array of 1 to %d messages, found %zu",
+                         LIMIT_MESSAGES, m->n_messages);
     enum status st = add_fields(o, message, err);
     json_object_del(o, "sampling"); /* their fields stand beside the messages */
     json_object_del(o, "service");
@@ -179,7 +184,7 @@ enum status grpc_ask(struct openai_request *out, enum openai_kind kind, const ch
     json_t *o = json_object();
     enum status st = STATUS_OK;
     if (!m)
-        st = err_set(err, STATUS_INVALID, "the message is no %s", type->name);
+        st = err_set(err, STATUS_MALFORMED, "the message is no %s", type->name);
     else if (!o)
         st = err_set(err, STATUS_NO_MEMORY, "no memory for the request");
     else

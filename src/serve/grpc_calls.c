@@ -97,14 +97,21 @@ static void tokenize_work(struct text_job *job)
         NULL, evbuffer_get_length(t->message), evbuffer_pullup(t->message, -1));
     if (!m) {
         t->status =
-            err_set(&t->err, STATUS_INVALID, "the message is no firstlight.v1.TokenizeRequest");
+            err_set(&t->err, STATUS_MALFORMED, "the message is no firstlight.v1.TokenizeRequest");
         return;
+    }
+    if (m->text.len > LIMIT_TOKENIZE_BYTES) {
+        t->status = err_param(&t->err, STATUS_TOO_LARGE, "text",
+                              "text: has %zu bytes, at most %u are taken", m->text.len,
+                              LIMIT_TOKENIZE_BYTES);
+        goto done;
     }
     unsigned flags = TOKENIZE_SPECIAL | (!m->has_add_special || m->add_special ? TOKENIZE_ADD : 0);
     t->status = tokenizer_encode(tokenizer, m->text.data ? (const char *)m->text.data : "",
                                  m->text.len, NULL, flags, &ids, &t->err);
     if (t->status == STATUS_OK)
         t->status = put_tokens(&t->packed, tokenizer, &ids, &t->err);
+done:
     tokens_fini(&ids);
     firstlight__v1__tokenize_request__free_unpacked(m, NULL);
 }

@@ -2,7 +2,7 @@
  *
  * http1.c and http2.c know a protocol and no feature; handlers know features and no protocol. An
  * exchange ends exactly once, with `ended`: after the answer's last byte was written, or when the
- * client left. I/O thread only.
+ * client left; never inside http_stream_start and http_stream_write. I/O thread only.
  *
  *     handler(x) ─► http_reply | http_fail
  *                └► http_stream_start ─► http_stream_write* ─► http_stream_end      then x->ended
@@ -29,6 +29,7 @@ struct http_exchange {
     const char *request_id;
     const struct timeline *timeline; /* received */
     size_t key;                      /* which of the server's API keys it came with */
+    const struct err *refused;       /* all there is to answer: http_fail with it; HTTP/2 only */
     /* the answer */
     int status;       /* 0 until answered */
     int64_t retry_ms; /* what http_retry_after said; 0: nothing yet */

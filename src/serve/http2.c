@@ -10,6 +10,7 @@
 #include <event2/bufferevent_ssl.h>
 #include <event2/event.h>
 #include <openssl/ssl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 struct http2 {
@@ -57,7 +58,7 @@ static void on_accept(struct evconnlistener *listener, int fd, struct sockaddr *
 static void on_left(void *arg)
 {
     struct http2 *h = arg;
-    if (h->listener && h->conns.count < h->max_connections)
+    if (h->listener && !h->conns.draining && h->conns.count < h->max_connections)
         evconnlistener_enable(h->listener);
 }
 
@@ -114,9 +115,10 @@ uint32_t http2_connections(const struct http2 *h)
 void http2_drain(struct http2 *h)
 {
     h->conns.draining = true;
-    if (h->listener) /* whoever comes now is told to try another server, by being refused */
-        evconnlistener_free(h->listener);
-    h->listener = NULL;
+    /* Whoever comes now is told to try another server, by being refused. The listener stays: a rest
+     * after a failed accept may still end. */
+    evconnlistener_disable(h->listener);
+    shutdown(evconnlistener_get_fd(h->listener), SHUT_RDWR);
     for (struct http2_conn *c = h->conns.first; c; c = c->next)
         http2_conn_drain(c);
 }

@@ -18,6 +18,7 @@
 
 #define SECOND_US   INT64_C(1000000)
 #define OUT_BYTES   (64u << 10) /* in the bufferevent; streams wait beyond that */
+#define FRAME_BYTES (16u << 10) /* of what clients send (SETTINGS_MAX_FRAME_SIZE's default) */
 #define PREFACE     "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 #define PREFACE_LEN 3 /* enough of it to tell it from a request of HTTP/1.1 */
 
@@ -83,7 +84,6 @@ static bool brings_nothing(const nghttp2_frame *frame)
     case NGHTTP2_SETTINGS:
         return (frame->hd.flags & NGHTTP2_FLAG_ACK) == 0;
     case NGHTTP2_PRIORITY:
-    case NGHTTP2_RST_STREAM:
         return true;
     case NGHTTP2_DATA:
         return frame->hd.length == 0 && (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) == 0;
@@ -145,6 +145,7 @@ static int on_stream_close(nghttp2_session *session, int32_t id, uint32_t error,
         nghttp2_session_consume_connection(session, s->unread);
     s->unread = 0;
     s->closed = true;
+    s->conn->n_closed++;
     http2_stream_todo(s);
     return 0;
 }
@@ -158,6 +159,8 @@ static void unlink_stream(struct http2_stream *s)
     if (s->next)
         s->next->prev = s->prev;
     c->n_streams--;
+    if (s->closed)
+        c->n_closed--;
     http2_stream_free(s);
 }
 
@@ -170,8 +173,10 @@ static bool act(struct http2_conn *c)
         if (!c->todo)
             c->todo_end = &c->todo;
         s->on_todo = false;
-        if (http2_stream_act(s))
-            unlink_stream(s);
+        if (!http2_stream_act(s))
+            continue;
+        REQUIRE(!s->on_todo);
+        unlink_stream(s);
     }
     return any;
 }
@@ -202,19 +207,34 @@ void http2_conn_enter(struct http2_conn *c)
     c->depth++;
 }
 
+static bool is_over(struct http2_conn *c)
+{
+    bool through = !nghttp2_session_want_read(c->session) &&
+                   !nghttp2_session_want_write(c->session) && c->written >= c->queued;
+    if (nghttp2_session_get_outbound_queue_size(c->session) > LIMIT_H2_QUEUED) {
+        log_info("connection.flood", "reason=\"it takes no answers\"");
+        return true;
+    }
+    return c->over || through;
+}
+
 void http2_conn_leave(struct http2_conn *c)
 {
-    if (c->depth > 1) {
-        c->depth--;
-        return;
-    }
-    while (send_frames(c) || act(c))
+    while (c->depth == 1 && (send_frames(c) || act(c)))
         ;
-    if (!nghttp2_session_want_read(c->session) && !nghttp2_session_want_write(c->session) &&
-        c->written >= c->queued)
-        c->over = true;
+    if (c->depth == 1)
+        c->over = is_over(c);
     c->depth--;
     if (c->over) /* not here: a handler may be in the middle of an answer */
+        event_active(&c->turn, EV_TIMEOUT, 0);
+}
+
+void http2_conn_flush(struct http2_conn *c)
+{
+    if (c->depth == 1)
+        send_frames(c);
+    c->depth--;
+    if (c->depth == 0 && (c->todo || c->over))
         event_active(&c->turn, EV_TIMEOUT, 0);
 }
 
@@ -284,7 +304,7 @@ static void on_turn(evutil_socket_t fd, short what, void *arg)
         return;
     }
     http2_conn_enter(c);
-    for (struct http2_stream *s = c->streams; s; s = s->next)
+    for (struct http2_stream *s = c->streams; s && c->n_closed > 0; s = s->next)
         if (s->closed)
             http2_stream_todo(s);
     http2_conn_leave(c);
@@ -344,7 +364,8 @@ static bool submit_settings(struct http2_conn *c)
 {
     const nghttp2_settings_entry settings[] = {
         {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, LIMIT_H2_STREAMS},
-        {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, LIMIT_BODY_BYTES},
+        {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, LIMIT_BODY_BYTES + FRAME_BYTES}, /* who sends too
+                                                                much can send enough to be told */
         {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, LIMIT_HEADER_BYTES},
         {NGHTTP2_SETTINGS_ENABLE_PUSH, 0},
     };
@@ -428,6 +449,8 @@ enum status http2_conn_set_init(struct http2_set *set, struct err *err)
     nghttp2_session_callbacks_set_on_frame_send_callback(cb, on_sent);
     nghttp2_session_callbacks_set_on_stream_close_callback(cb, on_stream_close);
     nghttp2_option_set_no_auto_window_update(set->option, 1);
+    /* who cancels all his streams at once is no attack (CVE-2023-44487) */
+    nghttp2_option_set_stream_reset_rate_limit(set->option, LIMIT_H2_STREAMS, LIMIT_H2_RESETS);
     return STATUS_OK;
 }
 

@@ -44,16 +44,18 @@ struct http2_conn {
     struct http2_stream *todo;    /* those that have something to do, the oldest first */
     struct http2_stream **todo_end;
     uint32_t n_streams;
-    uint32_t depth;   /* how often it was entered */
-    bool begun;       /* the client's preface has come */
-    bool over;        /* to be freed when it is left */
-    bool told;        /* of the drain, for good */
-    uint64_t queued;  /* bytes that went to the bufferevent */
-    uint64_t written; /* of these, to the socket */
-    int64_t heard_us; /* when bytes came last */
-    bool pinged;      /* and nothing came since */
-    int64_t calm_us;  /* start of the second that `frames` counts */
-    uint32_t frames;  /* that ask for work and bring nothing */
+    uint32_t n_closed; /* of these, whose answer is not yet in the socket */
+    size_t unsent;     /* bytes of answers that wait in them */
+    uint32_t depth;    /* how often it was entered */
+    bool begun;        /* the client's preface has come */
+    bool over;         /* to be freed when it is left */
+    bool told;         /* of the drain, for good */
+    uint64_t queued;   /* bytes that went to the bufferevent */
+    uint64_t written;  /* of these, to the socket */
+    int64_t heard_us;  /* when bytes came last */
+    bool pinged;       /* and nothing came since */
+    int64_t calm_us;   /* start of the second that `frames` counts */
+    uint32_t frames;   /* that ask for work and bring nothing */
     struct event tick, turn;
 };
 
@@ -64,8 +66,10 @@ void http2_conn_drain(struct http2_conn *c);
 enum status http2_conn_set_init(struct http2_set *set, struct err *err);
 void http2_conn_set_fini(struct http2_set *set);
 
-/* Around everything that may make a connection send, act or end. */
+/* Around everything that may make a connection send, act or end. What handlers call leaves by
+ * http2_conn_flush: that only sends, and streams act, or end, on the event loop's next turn. */
 void http2_conn_enter(struct http2_conn *c);
 void http2_conn_leave(struct http2_conn *c);
+void http2_conn_flush(struct http2_conn *c);
 
 #endif

@@ -87,7 +87,7 @@ static struct evbuffer *via_take_body(struct http_exchange *x)
     http2_conn_enter(s->conn);
     nghttp2_session_consume(s->conn->session, s->id, s->unread);
     s->unread = 0;
-    http2_conn_leave(s->conn);
+    http2_conn_flush(s->conn);
     return body;
 }
 
@@ -109,20 +109,24 @@ static ssize_t read_out(nghttp2_session *session, int32_t id, uint8_t *bytes, si
     (void)conn;
     int n = evbuffer_remove(s->out, bytes, len);
     size_t left = evbuffer_get_length(s->out);
-    if (n > 0)
+    if (n > 0) {
         s->taken_us = clock_now_us();
+        s->conn->unsent -= (size_t)n;
+    }
     if (left == 0 && !s->finished) {
-        s->emptied = n > 0;
+        s->emptied |= n > 0;
         http2_stream_todo(s);
         return n > 0 ? n : NGHTTP2_ERR_DEFERRED;
     }
     if (left == 0) {
         nghttp2_nv nv[LIMIT_H2_FIELDS];
         *flags |= NGHTTP2_DATA_FLAG_EOF;
-        if (s->trailers.n > 0) {
+        if (s->trailers.n > 0)
             *flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
-            nghttp2_submit_trailer(session, id, nv, fields_nv(&s->trailers, nv));
-        }
+        size_t n_fields = fields_nv(&s->trailers, nv);
+        if (s->trailers.failed ||
+            (n_fields > 0 && nghttp2_submit_trailer(session, id, nv, n_fields) != 0))
+            return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE; /* which resets the stream */
     }
     return n > 0 ? n : 0;
 }
@@ -156,6 +160,8 @@ static void add_out(struct http2_stream *s, const char *bytes, size_t len)
         s->taken_us = clock_now_us();
     if (len > 0 && evbuffer_add(s->out, bytes, len) != 0)
         reset(s, NGHTTP2_INTERNAL_ERROR);
+    else
+        s->conn->unsent += len;
 }
 
 static void via_reply(struct http_exchange *x, int status, const char *body, size_t len)
@@ -172,7 +178,7 @@ static void via_reply(struct http_exchange *x, int status, const char *body, siz
     }
     add_out(s, body, len);
     submit_headers(s, len > 0);
-    http2_conn_leave(s->conn);
+    http2_conn_flush(s->conn);
 }
 
 static void via_stream_start(struct http_exchange *x)
@@ -180,7 +186,7 @@ static void via_stream_start(struct http_exchange *x)
     struct http2_stream *s = inside(x);
     http2_conn_enter(s->conn);
     submit_headers(s, true);
-    http2_conn_leave(s->conn);
+    http2_conn_flush(s->conn);
 }
 
 static void via_stream_write(struct http_exchange *x, const char *bytes, size_t len)
@@ -189,7 +195,7 @@ static void via_stream_write(struct http_exchange *x, const char *bytes, size_t 
     http2_conn_enter(s->conn);
     add_out(s, bytes, len);
     nghttp2_session_resume_data(s->conn->session, s->id);
-    http2_conn_leave(s->conn);
+    http2_conn_flush(s->conn);
 }
 
 static void via_stream_end(struct http_exchange *x, bool cut)
@@ -199,7 +205,7 @@ static void via_stream_end(struct http_exchange *x, bool cut)
     (void)cut; /* the stream's own end says it all */
     s->finished = true;
     nghttp2_session_resume_data(s->conn->session, s->id);
-    http2_conn_leave(s->conn);
+    http2_conn_flush(s->conn);
 }
 
 static size_t via_stream_waiting(const struct http_exchange *x)
@@ -249,8 +255,10 @@ void http2_stream_free(struct http2_stream *s)
     fields_fini(&s->trailers);
     if (s->body)
         evbuffer_free(s->body);
-    if (s->out)
+    if (s->out) {
+        s->conn->unsent -= evbuffer_get_length(s->out);
         evbuffer_free(s->out);
+    }
     mem_free(s);
 }
 
@@ -289,8 +297,21 @@ static void refuse(struct http2_stream *s, enum status code, const char *why)
     struct err e;
     err_set(&e, code, "%s", why);
     s->refused = true;
-    if (!s->started)
+    if (s->started)
+        reset(s, NGHTTP2_CANCEL);
+    else
         http_fail(&s->public, &e, NULL);
+}
+
+/* Why it cannot be served at all; NULL: it can. */
+static const struct err *refusal(const struct http2_stream *s)
+{
+    static const struct err headers = {STATUS_TOO_LARGE, "",
+                                       "the request's headers are too many or too long"};
+    static const struct err unread = {
+        STATUS_OVERLOADED, "",
+        "the answers to earlier requests on this connection have not been read"};
+    return s->fields.failed ? &headers : s->conn->unsent > LIMIT_H2_UNSENT ? &unread : NULL;
 }
 
 /* Headers are there. The query is cut off the path, where both stand in one field. */
@@ -308,10 +329,9 @@ static void begin(struct http2_stream *s)
     x->path = path ? path : "";
     x->query = query;
     http_name_request(x, s->request_id);
-    if (s->fields.failed)
-        refuse(s, STATUS_TOO_LARGE, "the request's headers are too many or too long");
-    else
-        set->handler(set->arg, x);
+    x->refused = refusal(s);
+    s->refused = x->refused != NULL;
+    set->handler(set->arg, x);
 }
 
 void http2_stream_end(struct http2_stream *s, bool gone)

@@ -56,6 +56,9 @@ struct server {
 /* A call has ended: while draining, the last one ends the server. */
 void server_call_ended(struct server *s);
 
+/* Open now, on all ports. */
+uint32_t server_connections(const struct server *s);
+
 /* routes.c: the http_handler, arg the server. */
 void routes_dispatch(void *server, struct http_exchange *x);
 

@@ -28,7 +28,9 @@ static void add(struct metrics *m, enum metrics_id id, int64_t us)
 void metrics_first(struct metrics *m, const struct timeline *t, bool streamed,
                    uint32_t prompt_tokens)
 {
-    struct timeline seen = *t;
+    struct timeline seen = {0};
+    memcpy(seen.at_us, t->at_us,
+           TIMELINE_FINISHED * sizeof *t->at_us); /* that is the engine's yet */
     if (!streamed) /* the text waits for the end, which says nothing of its first token */
         seen.at_us[TIMELINE_FIRST_CONTENT] = t->at_us[TIMELINE_FIRST_TOKEN];
     struct timeline_ttft parts = timeline_ttft(&seen);

@@ -187,7 +187,7 @@ static void put_utilisation(const struct page *p, const struct metrics *m)
 static void put_server(const struct page *p, const struct server *s)
 {
     gauge(p, "firstlight_ready", "1 while requests are taken.", s->state == SERVER_READY);
-    gauge(p, "firstlight_connections", "Open connections.", http1_connections(s->http));
+    gauge(p, "firstlight_connections", "Open connections.", server_connections(s));
     gauge(p, "process_start_time_seconds", "When the server started, in seconds since 1970.",
           (double)s->start_unix_s);
     put_refusals(p, &s->metrics);

@@ -132,7 +132,7 @@ static void health(struct server *s, struct http_exchange *x)
                ",\"cancelled\":%" PRIu64 ",\"connections\":%u}",
                state_name(s->state), stats.running, stats.waiting, stats.kv_blocks_free,
                stats.kv_blocks_cached, stats.kv_blocks_total, stats.finished, stats.cancelled,
-               http1_connections(s->http));
+               server_connections(s));
     reply(x, 200, &out);
 }
 

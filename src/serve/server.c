@@ -140,6 +140,11 @@ void server_call_ended(struct server *s)
         event_base_loopbreak(s->base);
 }
 
+uint32_t server_connections(const struct server *s)
+{
+    return http1_connections(s->http) + (s->http2 ? http2_connections(s->http2) : 0);
+}
+
 /* First the running requests are cancelled and their streams told so; then there is no more time.
  */
 static void on_deadline(evutil_socket_t fd, short what, void *arg)

@@ -24,9 +24,15 @@ def message(data: bytes, flag: int = 0, length: int | None = None) -> bytes:
 class Client:
     """One connection. Reads frames as they come; answers nothing by itself."""
 
-    def __init__(self, address: str, window: int = 65535, timeout: float = 20) -> None:
+    def __init__(self, address: str, window: int = 65535, timeout: float = 20,
+                 receive: int | None = None) -> None:
         host, port = address.split(":")
-        self.sock = socket.create_connection((host, int(port)), timeout=timeout)
+        self.sock = socket.socket()
+        self.sock.settimeout(timeout)
+        self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if receive:
+            self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive)
+        self.sock.connect((host, int(port)))
         self.encoder, self.decoder = hpack.Encoder(), hpack.Decoder()
         self.next_stream = 1
         self.bytes = b""
@@ -54,11 +60,19 @@ class Client:
         self.send(frame(HEADERS, flags, stream, self.fields(path, *more, method=method)))
         return stream
 
+    def post(self, path: str, kind: str, body: bytes, *more: tuple[str, str]) -> int:
+        """A whole request with a body; its stream."""
+        stream = self.open(path, ("content-type", kind), *more)
+        for at in range(0, len(body), 16384):
+            flags = END_STREAM if at + 16384 >= len(body) else 0
+            self.send(frame(DATA, flags, stream, body[at:at + 16384]))
+        if not body:
+            self.send(frame(DATA, END_STREAM, stream))
+        return stream
+
     def ask(self, path: str, body: bytes, *more: tuple[str, str]) -> int:
         """A whole call of gRPC."""
-        stream = self.open(path, ("content-type", "application/grpc"), ("te", "trailers"), *more)
-        self.send(frame(DATA, END_STREAM, stream, body))
-        return stream
+        return self.post(path, "application/grpc", body, ("te", "trailers"), *more)
 
     def read(self) -> tuple[int, int, int, bytes] | None:
         """The next frame: kind, flags, stream, payload; None at the end of the connection."""
@@ -93,6 +107,38 @@ class Client:
             if kind in (DATA, HEADERS) and flags & END_STREAM:
                 return fields, body
         raise AssertionError("the connection ended before its answer")
+
+    def headers(self, streams: list[int]) -> None:
+        """Reads until the answers to all of them have begun, without their bodies."""
+        waiting = set(streams)
+        while waiting:
+            kind, _, stream, payload = self.read()
+            assert kind not in (DATA, RST, GOAWAY)
+            if kind == HEADERS:
+                assert dict(self.decoder.decode(payload))[":status"] == "200"
+                waiting.discard(stream)
+
+    def answers(self, streams: list[int]) -> dict[int, tuple[dict, bytes]]:
+        """As answer() has it, of many at once; trailers only of headers."""
+        fields, bodies = {stream: {} for stream in streams}, {stream: [] for stream in streams}
+        waiting = set(streams)
+        while waiting:
+            kind, flags, stream, payload = self.read()
+            assert kind != GOAWAY
+            if kind == HEADERS:
+                fields[stream] |= dict(self.decoder.decode(payload))
+            elif kind == DATA:
+                bodies[stream].append(payload)
+            elif kind == RST and stream in waiting:
+                fields[stream]["rst"] = int.from_bytes(payload)
+            if kind == RST or (kind in (HEADERS, DATA) and flags & END_STREAM):
+                waiting.discard(stream)
+        return {stream: (fields[stream], b"".join(bodies[stream])) for stream in streams}
+
+    def open_windows(self, size: int = 1 << 24) -> None:
+        """All streams, and the connection, may send so much more."""
+        self.send(frame(SETTINGS, payload=struct.pack(">HI", 4, size))
+                  + frame(WINDOW, payload=struct.pack(">I", size)))
 
     def grpc(self, path: str, body: bytes, *more: tuple[str, str]) -> dict:
         return self.answer(self.ask(path, body, *more))[0]

@@ -1,9 +1,11 @@
 """gRPC: the same engine, limits and answers as HTTP, through generated clients."""
 
 import json
+import re
 import subprocess
 import threading
 import time
+import urllib.request
 
 import grpc
 import pytest
@@ -13,7 +15,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import (
     ProtoReflectionDescriptorDatabase)
-from h2wire import Client
+from h2wire import Client, message
 
 CODE = grpc.StatusCode
 SERVING = health_pb2.HealthCheckResponse.SERVING
@@ -219,12 +221,20 @@ def test_unknown_methods(host, method):
 @pytest.mark.parametrize("method", ["Generate", "Chat", "Tokenize"])
 def test_no_protobuf(host, method):
     got, details = code_of(raw_call, host, f"/firstlight.v1.Inference/{method}", b"\xff\xff\xff")
-    assert got == CODE.INVALID_ARGUMENT and "is no firstlight.v1" in details
+    assert got == CODE.INTERNAL and "is no firstlight.v1" in details
 
 
-def test_a_message_that_is_too_large(host, stub, pb):
+def test_a_message_that_is_too_large(stub, pb):
     got, details = code_of(stub.Generate, pb.GenerateRequest(prompt="a" * (9 << 20)))
-    assert got == CODE.RESOURCE_EXHAUSTED and "larger" in details or "bytes" in details
+    assert got == CODE.RESOURCE_EXHAUSTED and "larger than" in details
+    got, details = code_of(stub.Tokenize, pb.TokenizeRequest(text="a" * (1 << 20 | 1)))
+    assert got == CODE.RESOURCE_EXHAUSTED and "at most 1048576" in details
+
+
+def test_messages_without_number(stub, pb):
+    messages = [pb.Message(role="user", content="a")] * 5000
+    got, details = code_of(stub.Chat, pb.ChatRequest(messages=messages))
+    assert got == CODE.INVALID_ARGUMENT and "1 to 4096 messages, found 5000" in details
 
 
 def test_compressed_messages(host, stub, pb):
@@ -233,6 +243,9 @@ def test_compressed_messages(host, stub, pb):
     assert stub.GenerateBlocking(ask, compression=grpc.Compression.Gzip).choices[0].text == plain
     got, details = code_of(stub.GenerateBlocking, ask, compression=grpc.Compression.Deflate)
     assert got == CODE.UNIMPLEMENTED and "identity,gzip" in details
+    large = pb.TokenizeRequest(text="word " * 100_000)  # on the text worker
+    packed = stub.Tokenize(large, compression=grpc.Compression.Gzip)
+    assert packed == stub.Tokenize(large)
     bomb = pb.GenerateRequest(prompt="a" * (64 << 20))
     got, _ = code_of(stub.GenerateBlocking, bomb, compression=grpc.Compression.Gzip)
     assert got == CODE.RESOURCE_EXHAUSTED
@@ -256,19 +269,45 @@ def test_keys(servers, tiny, tmp_path, connect, pb):
 # --- time, room, and those who leave ------------------------------------------------------------
 
 
-def test_a_deadline(host, stub, pb):
-    got, _ = code_of(stub.GenerateBlocking, pb.GenerateRequest(
-        prompt="a", sampling=pb.Sampling(max_tokens=4000, n=64, ignore_eos=True)), timeout=0.2)
+ENDLESS = {"max_tokens": 4000, "n": 8, "ignore_eos": True}  # for the model: seconds, not instants
+
+
+def test_a_deadline(talker, connect, pb):
+    got, _ = code_of(connect(talker).GenerateBlocking, pb.GenerateRequest(
+        prompt="a", sampling=pb.Sampling(**ENDLESS)), timeout=0.2)
     assert got == CODE.DEADLINE_EXCEEDED
-    until(lambda: idle(host))
+    until(lambda: idle(talker))
 
 
-def test_the_servers_own_deadline(host, stub, pb):
+def test_the_servers_own_deadline(talker, connect, pb):
     """That of the request, which the client's library does not know of."""
-    got, details = code_of(stub.Generate, pb.GenerateRequest(
-        prompt="a", sampling=pb.Sampling(max_tokens=4000, n=64, ignore_eos=True),
-        service=pb.Service(timeout=0.05)))
+    got, details = code_of(connect(talker).Generate, pb.GenerateRequest(
+        prompt="a", sampling=pb.Sampling(**ENDLESS), service=pb.Service(timeout=0.05)))
     assert got == CODE.DEADLINE_EXCEEDED and "in the time it was given" in details
+
+
+def prompt_tokens(server):
+    """Computed so far."""
+    with urllib.request.urlopen(server.url + "/metrics", timeout=10) as page:
+        text = page.read().decode()
+    return float(re.search(r"^firstlight_prompt_tokens_computed_total\S* (\S+)", text, re.M)[1])
+
+
+@pytest.mark.parametrize(("beside", "inside", "code"), [
+    ("1n", None, "4"), ("1u", 3600, "4"), ("99999999H", 1e-6, "4"), ("99999999H", 3600, "0"),
+    ("0S", None, "4"), ("3600S", None, "0"), ("60M", None, "0"), ("3600000m", None, "0"),
+])
+def test_the_earliest_deadline(host, pb, beside, inside, code):
+    """grpc-timeout and the request's own: one that has passed ends the call before its prefill."""
+    ask = pb.GenerateRequest(prompt="Hello", sampling=pb.Sampling(max_tokens=2),
+                             service=pb.Service(timeout=inside) if inside else None)
+    before = prompt_tokens(host)
+    with Client(address(host)) as client:
+        told = client.grpc("/firstlight.v1.Inference/Generate", message(ask.SerializeToString()),
+                           ("grpc-timeout", beside))
+    assert told["grpc-status"] == code
+    until(lambda: idle(host))
+    assert (prompt_tokens(host) == before) == (code == "4")
 
 
 @pytest.mark.parametrize("timeout", ["5", "S", "123456789S", "5 S", "-5S", "5D"])
@@ -278,14 +317,15 @@ def test_a_bad_timeout(host, timeout):
     assert status["grpc-status"] == "3" and "grpc-timeout" in status["grpc-message"]
 
 
-def test_cancel_frees_at_once(host, stub, pb):
-    before = host.get("/health")[1]["cancelled"]
-    call = stub.Generate(pb.GenerateRequest(prompt="a", sampling=pb.Sampling(
-        max_tokens=4000, n=64, ignore_eos=True)))
+def test_cancel_frees_at_once(talker, connect, pb):
+    before = talker.get("/health")[1]
+    call = connect(talker).Generate(pb.GenerateRequest(prompt="a", sampling=pb.Sampling(**ENDLESS)))
     next(call)
     call.cancel()
-    until(lambda: idle(host))
-    assert host.get("/health")[1]["cancelled"] > before
+    until(lambda: idle(talker))
+    after = talker.get("/health")[1]
+    assert after["cancelled"] > before["cancelled"]
+    assert after["kv_blocks_free"] == after["kv_blocks_total"]
 
 
 def test_a_full_server(servers, model, connect, pb):

@@ -126,13 +126,13 @@ def test_malformed_requests(client, fields):
 
 
 @pytest.mark.parametrize(("body", "status", "words"), [
-    (b"", 3, "before its message was whole"),
-    (b"\0\0\0", 3, "before its message was whole"),
-    (message(b"", length=10), 3, "before its message was whole"),
-    (message(b"\x0a\x01a") * 2, 3, "one message"),
-    (message(b"\x0a\x05a"), 3, "is no firstlight.v1.GenerateRequest"),
+    (b"", 12, "one message, and none came"),
+    (b"\0\0\0", 13, "before its message was whole"),
+    (message(b"", length=10), 13, "before its message was whole"),
+    (message(b"\x0a\x01a") * 2, 12, "one message, and more came"),
+    (message(b"\x0a\x05a"), 13, "is no firstlight.v1.GenerateRequest"),
     (message(b"\x0a\x02\xff\xfe"), 3, "UTF-8"),
-    (message(b"a", flag=1), 12, "grpc-encoding"),
+    (message(b"a", flag=1), 13, "grpc-encoding does not say how"),
     (message(b"a", flag=7), 13, "begins with 0 or 1"),
     (message(b"", length=0xffffffff), 8, "at most"),
 ], ids=lambda value: value[:12] if isinstance(value, bytes) else None)
@@ -144,16 +144,22 @@ def test_bad_messages(client, body, status, words):
 @pytest.mark.parametrize("body", [b"no gzip", b"\x1f\x8b\x08", b""])
 def test_bad_gzip(client, body):
     got = client.grpc(GENERATE, message(body, flag=1), ("grpc-encoding", "gzip"))
-    assert got["grpc-status"] == "3" and "gzip" in got["grpc-message"]
+    assert got["grpc-status"] == "13" and "gzip" in got["grpc-message"]
 
 
-def test_headers_past_the_limit(client):
-    stream = client.open(GENERATE, TYPE, ("x", "y" * 9000), ("z", "y" * 9000), end=True)
-    got, _ = client.answer(stream)
-    assert got[":status"] == "413" or got.get("grpc-status") == "8"
-    many = [(f"x-{i}", "y") for i in range(80)]
-    got, _ = client.answer(client.open(GENERATE, TYPE, *many, end=True))
-    assert got[":status"] == "413" or got.get("grpc-status") == "8"
+def test_an_encoding_that_is_not_there(client):
+    got = client.grpc(GENERATE, message(b"a", flag=1), ("grpc-encoding", "br"))
+    assert got["grpc-status"] == "12" and got["grpc-accept-encoding"] == "identity,gzip"
+
+
+@pytest.mark.parametrize("more", [
+    [("x", "y" * 9000), ("z", "y" * 9000)], [(f"x-{i}", "y") for i in range(80)],
+], ids=["long", "many"])
+def test_headers_past_the_limit(client, more):
+    got, _ = client.answer(client.open(GENERATE, TYPE, *more, end=True))
+    assert got["grpc-status"] == "8" and "headers" in got["grpc-message"]
+    got, _ = client.answer(client.open("/health", *more, end=True, method="GET"))
+    assert got[":status"] == "413"
     assert client.grpc(CHECK, message(b""))["grpc-status"] == "0"
 
 

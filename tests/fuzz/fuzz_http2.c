@@ -65,6 +65,10 @@ static void handle(void *server, struct http_exchange *x)
 {
     const char *type = http_header(x, "content-type");
     REQUIRE(x->method && x->path && x->request_id);
+    if (x->refused) {
+        grpc_dispatch(server, x);
+        return;
+    }
     if (type && strncmp(type, "application/grpc", 16) == 0) {
         grpc_dispatch(server, x);
         return;
@@ -80,17 +84,29 @@ static void on_left(void *arg)
     (*(uint32_t *)arg)++;
 }
 
+/* One for all inputs: its text worker is a thread. */
+static struct server server = {.state = SERVER_LOADING};
+
+static void open_server(void)
+{
+    struct err e;
+    server.base = event_base_new();
+    REQUIRE(server.base);
+    REQUIRE(text_worker_open(&server.text, server.base, 64, &e) == STATUS_OK);
+    metrics_init(&server.metrics);
+}
+
 static void check_connection(const uint8_t *data, size_t size, size_t step)
 {
-    struct server server = {.state = SERVER_LOADING};
     struct bufferevent *pair[2];
     struct err e;
     uint32_t left = 0;
-    struct http2_set set = {.handler = handle, .arg = &server, .left = on_left, .left_arg = &left};
-    server.base = set.base = event_base_new();
-    metrics_init(&server.metrics);
+    if (!server.base)
+        open_server();
+    struct http2_set set = {
+        .base = server.base, .handler = handle, .arg = &server, .left = on_left, .left_arg = &left};
     n_begun = n_ended = 0;
-    REQUIRE(set.base && http2_conn_set_init(&set, &e) == STATUS_OK);
+    REQUIRE(http2_conn_set_init(&set, &e) == STATUS_OK);
     REQUIRE(bufferevent_pair_new(set.base, 0, pair) == 0 && http2_conn_new(&set, pair[0]));
     bufferevent_enable(pair[1], EV_READ | EV_WRITE);
     bufferevent_write(pair[1], PREFACE, strlen(PREFACE));
@@ -104,7 +120,6 @@ static void check_connection(const uint8_t *data, size_t size, size_t step)
     http2_conn_set_fini(&set);
     REQUIRE(left == 1 && n_begun == n_ended && !server.watches && !server.calls);
     bufferevent_free(pair[1]);
-    event_base_free(set.base);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

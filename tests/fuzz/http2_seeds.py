@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Writes the seeds of fuzz_http2 into tests/fuzz/corpus/http2."""
 
+import gzip
 import hashlib
 import struct
 from pathlib import Path
@@ -21,7 +22,7 @@ def literal(name, value):
 
 
 def call(path, body, stream=1, end=1, *more):
-    fields = [(":method", "POST"), (":scheme", "http"), (":path", path), *more]
+    fields = [(":method", "POST"), (":scheme", "http"), (":authority", "x"), (":path", path), *more]
     block = b"".join(literal(*field) for field in fields)
     return frame(HEADERS, 4, stream, block) + frame(DATA, end, stream, body)
 
@@ -46,6 +47,10 @@ SEEDS = [
     QUICK + call(REFLECT, message(b"\x3a\x00")[:4], 1, 0, GRPC) + frame(DATA, 1, 1, b"\x02\x3a\0"),
     QUICK + call(GENERATE, message(PROMPT), 1, 1, GRPC, ("grpc-timeout", "5S")),
     QUICK + call(GENERATE, message(PROMPT, 1), 1, 1, GRPC, ("grpc-encoding", "gzip")),
+    QUICK + call(GENERATE, message(gzip.compress(PROMPT, mtime=0), 1), 1, 1, GRPC,
+                 ("grpc-encoding", "gzip")),
+    QUICK + call(GENERATE, message(gzip.compress(bytes(100_000), mtime=0), 1), 1, 1, GRPC,
+                 ("grpc-encoding", "gzip")),
     QUICK + call("/v1/models?x=1", b"abc", 1, 1) + call("/y", b"", 3, 0) + frame(DATA, 1, 3, b"z"),
     QUICK + frame(PING, 0, 0, b"12345678") + frame(WINDOW, 0, 0, b"\0\0\1\0")
     + frame(PRIORITY, 0, 1, b"\0\0\0\0\x10") + frame(GOAWAY, 0, 0, bytes(8)),
