@@ -83,7 +83,10 @@ struct engine_info {
     uint32_t n_kv_blocks;
     uint32_t n_slots;
     int n_threads;
-    bool prefix_cache; /* it is on */
+    bool prefix_cache;            /* it is on */
+    const char *policy, *profile; /* static */
+    int32_t decode_gap_ms;        /* promised; 0: nothing is */
+    uint32_t max_queued_requests;
     struct backend_memory memory;
     size_t slots_memory;
 };
@@ -238,6 +241,9 @@ const int32_t *request_prompt(const struct request *r);
 uint32_t request_prompt_tokens(const struct request *r);
 uint32_t request_cached_tokens(const struct request *r); /* of the prompt; once it has news */
 
+/* It has left the queue, at least once. Any time while the owner has it. */
+bool request_is_admitted(const struct request *r);
+
 /* None of its prompt was cached, though its beginning had been, as far as is remembered. */
 bool request_was_dropped(const struct request *r);
 
@@ -252,6 +258,8 @@ struct request_wait {
     uint32_t steps;            /* begun meanwhile */
     uint32_t steps_no_blocks;  /* of these, where the next in order found too few KV blocks ... */
     uint32_t steps_no_place;   /* ... or as many as may be active were */
+    uint32_t prompts;          /* of others, computed meanwhile, some of them in part ... */
+    uint32_t prompt_tokens;    /* ... and so many tokens of them */
 };
 void request_waited(const struct request *r, struct request_wait *out);
 /* The first that holds of "leader", "kv_blocks", "max_active", "turn" (steps with others in them),

@@ -28,6 +28,15 @@ void engine_wait_begins(struct engine *e, struct request *r)
     r->steps_before = e->waits;
 }
 
+/* Others that were computed since r came, but not to their end. */
+static uint32_t begun_meanwhile(const struct engine *e, const struct request *r)
+{
+    uint32_t n = 0;
+    for (const struct request *o = e->lists.of[REQUEST_PREFILL].first; o; o = o->next)
+        n += o->chunk_us > r->arrived_us;
+    return n;
+}
+
 void engine_wait_ends(struct engine *e, struct request *r)
 {
     if (r->wait.over)
@@ -37,6 +46,8 @@ void engine_wait_ends(struct engine *e, struct request *r)
     r->wait.steps = e->waits.steps - r->steps_before.steps;
     r->wait.steps_no_blocks = e->waits.no_blocks - r->steps_before.no_blocks;
     r->wait.steps_no_place = e->waits.no_place - r->steps_before.no_place;
+    r->wait.prompts = e->waits.prompts - r->steps_before.prompts + begun_meanwhile(e, r);
+    r->wait.prompt_tokens = e->waits.prompt_tokens - r->steps_before.prompt_tokens;
 }
 
 void engine_count_step(struct engine *e, const struct plan *plan)
@@ -44,6 +55,14 @@ void engine_count_step(struct engine *e, const struct plan *plan)
     e->waits.steps++;
     e->waits.no_blocks += plan->kept_out == PLAN_NO_BLOCKS;
     e->waits.no_place += plan->kept_out == PLAN_NO_PLACE;
+}
+
+void engine_count_chunk(struct engine *e, struct request *r, uint32_t n)
+{
+    ENGINE_COUNT(e, prompt_tokens, n);
+    e->waits.prompt_tokens += n;
+    e->waits.prompts += r->n_past == r->n_goal;
+    r->chunk_us = r->served_us;
 }
 
 /* --- steps (engine thread) ------------------------------------------------------------------ */

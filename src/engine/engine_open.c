@@ -37,6 +37,7 @@ static bool set_promises(struct engine *e, const struct engine_options *o, uint3
     e->limits.decode_gap_us = gap_ms > 0 ? gap_ms * INT64_C(1000) : 0;
     e->limits.calm_us = n_layers * LAYER_US;
     e->limits.efficiency = p->efficiency;
+    e->profile = p->name;
     e->max_queue_us = queue_ms > 0 ? queue_ms * INT64_C(1000) : INT64_MAX;
     return true;
 }
@@ -269,6 +270,10 @@ void engine_info(const struct engine *e, struct engine_info *out)
         .n_slots = e->n_slots,
         .n_threads = e->backend->options.n_threads,
         .prefix_cache = e->cache_on,
+        .policy = e->policy->name,
+        .profile = e->profile,
+        .decode_gap_ms = (int32_t)(e->limits.decode_gap_us / 1000),
+        .max_queued_requests = e->max_queued_requests,
         .slots_memory = e->n_slots * sizeof *e->slots +
                         (size_t)e->n_slots * e->kv.table_size * sizeof *e->kv.tables,
     };

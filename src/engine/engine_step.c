@@ -112,6 +112,7 @@ static void admit(struct engine *e, struct engine_step *step)
             continue;
         timeline_stamp(&r->params.timeline, TIMELINE_ADMITTED);
         engine_wait_ends(e, r);
+        atomic_store_explicit(&r->admitted, true, memory_order_relaxed);
         if (e->cache_on)
             attach(e, r);
         if (r->n_tokens == 0) /* not when it comes back */
@@ -339,7 +340,7 @@ static void settle(struct engine *e, struct request *r, const struct batch_seq *
         row = rows + (size_t)(count_rows(seq) - 1) * e->n_vocab;
     r->served_us = clock_now_us();
     if (r->state == REQUEST_PREFILL)
-        ENGINE_COUNT(e, prompt_tokens, seq->n_tokens);
+        engine_count_chunk(e, r, seq->n_tokens);
     engine_publish_kv(e, r, row && r->state == REQUEST_PREFILL);
     engine_press_update(e, r);
     engine_progressed(e, r);

@@ -87,6 +87,7 @@ struct engine {
     uint32_t n_slots;
     struct scheduler_limits limits;
     const struct policy *policy;
+    const char *profile;
     bool cache_on;
     uint32_t max_queued_requests, max_queued_tokens;
     int64_t max_queue_us; /* INT64_MAX: no bound */
@@ -176,6 +177,8 @@ void engine_press_step(struct engine *e, bool pressed, int64_t us);
 void engine_wait_begins(struct engine *e, struct request *r);
 void engine_wait_ends(struct engine *e, struct request *r); /* harmless a second time */
 void engine_count_step(struct engine *e, const struct plan *plan);
+/* n more tokens of its prompt are in n_past. */
+void engine_count_chunk(struct engine *e, struct request *r, uint32_t n);
 /* Before the cost model has seen it. */
 void engine_measure_step(struct engine *e, const struct cost_step *done, int64_t us);
 void engine_measured_step(struct engine *e);

@@ -103,6 +103,7 @@ static void reset(struct request *r)
 {
     r->n_past = r->n_goal = r->n_cached = r->n_blocks = 0;
     r->n_published = r->n_hit = r->follow_at = 0;
+    r->chunk_us = 0;
     r->leader = r->heir = NULL;
     r->n_tokens = r->read_tokens = 0;
     r->text_len = r->read_text = 0;
@@ -113,6 +114,7 @@ static void reset(struct request *r)
     atomic_store_explicit(&r->text_visible, 0, memory_order_relaxed);
     atomic_store_explicit(&r->tokens_visible, 0, memory_order_relaxed);
     atomic_store_explicit(&r->dirty, false, memory_order_relaxed);
+    atomic_store_explicit(&r->admitted, false, memory_order_relaxed);
 }
 
 enum status request_fill(struct request *r, struct request_params *take, uint32_t max_tokens,
@@ -304,6 +306,11 @@ const char *request_wait_reason(const struct request_wait *w)
     if (w->steps > 0)
         return "turn";
     return w->in_step ? "step" : "nothing";
+}
+
+bool request_is_admitted(const struct request *r)
+{
+    return atomic_load_explicit(&r->admitted, memory_order_relaxed);
 }
 
 bool request_was_dropped(const struct request *r)

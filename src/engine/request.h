@@ -45,6 +45,7 @@ enum request_state {
 /* Steps so far, and those that left somebody out; differences of it tell what a wait was for. */
 struct wait_count {
     uint32_t steps, no_blocks, no_place;
+    uint32_t prompts, prompt_tokens; /* computed: whole prompts, and tokens of any */
 };
 
 struct request {
@@ -62,6 +63,7 @@ struct request {
     /* The engine thread's, read by the scheduler. */
     int64_t arrived_us;
     int64_t served_us;      /* arrival, then the end of its last chunk or decode */
+    int64_t chunk_us;       /* the end of its last chunk; 0: it has had none */
     int32_t priority;       /* of the policy of that name: lower goes first */
     uint32_t n_past;        /* positions in the KV cache */
     uint32_t n_goal;        /* positions to compute before the next token: the prompt, and after a
@@ -97,7 +99,8 @@ struct request {
     /* Published: engine stores with release, owner loads with acquire. */
     atomic_size_t text_visible;
     atomic_uint tokens_visible;
-    atomic_bool dirty; /* an event is on its way that the owner has not taken yet */
+    atomic_bool dirty;    /* an event is on its way that the owner has not taken yet */
+    atomic_bool admitted; /* it has left the queue; relaxed: it orders nothing */
 
     /* The owner's, away from what the engine writes at every step. */
     alignas(64) bool cancel_sent;

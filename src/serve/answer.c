@@ -1,6 +1,7 @@
 #include "serve/answer.h"
 
 #include "serve/json.h"
+#include "serve/waited.h"
 
 #include <inttypes.h>
 
@@ -114,6 +115,8 @@ static void put_measurements(struct buf *out, const struct answer_end *end)
     int64_t first = t->at_us[TIMELINE_FIRST_TOKEN];
     int64_t generation_us = first ? t->at_us[TIMELINE_FINISHED] - first : 0;
     answer_ttft(out, t);
+    waited_json(out, end->wait, t);
+    buf_printf(out, ",\"cache\":\"%s\"", end->cache);
     buf_puts(out, ",\"timings\":{");
     put_rate(out, "prompt", end->prompt_tokens, ttft.prefill_us);
     buf_putc(out, ',');

@@ -40,6 +40,8 @@ struct answer_end {
     const struct timeline *timeline; /* with first_content stamped */
     uint32_t n_gaps;                 /* between the tokens of each choice */
     int64_t gaps_us;                 /* all of them together */
+    const struct request_wait *wait; /* of the first choice */
+    const char *cache;               /* see recent_cache */
 };
 
 /* A chunk with some text; the first one of a chat's choice also names the role. */

@@ -82,7 +82,6 @@ static void record(struct call *c)
 /* For GET /v1/debug/requests. */
 static void remember(const struct call *c)
 {
-    uint32_t cached = reply_cached_tokens(c);
     struct recent_request *q = recent_add(&c->server->recent);
     snprintf(q->id, sizeof q->id, "%s", c->id);
     snprintf(q->request_id, sizeof q->request_id, "%s", c->request_id);
@@ -97,11 +96,8 @@ static void remember(const struct call *c)
     q->prompt_tokens = c->prompt_tokens;
     q->completion_tokens = c->completion_tokens;
     q->submitted = c->finish != FINISH_NONE;
-    q->cached_tokens = cached;
-    q->cache =
-        recent_cache(c->server->info.prefix_cache, c->ask.prompts.n, c->prompt_tokens, cached);
-    if (c->dropped)
-        q->cache = "dropped";
+    q->cached_tokens = reply_cached_tokens(c);
+    q->cache = reply_cache(c);
     q->wait = c->wait;
 }
 

@@ -82,6 +82,7 @@ void call_cancel(struct call *c); /* all that still run */
 /* reply.c. The exchange may end inside each of these, and the call with it. */
 void reply_start_stream(struct call *c);
 uint32_t reply_cached_tokens(const struct call *c); /* of the prompts, of what was released */
+const char *reply_cache(const struct call *c);      /* why so many: see recent_cache */
 void reply_drained(struct http_exchange *x);        /* http_exchange's */
 void reply_timer(evutil_socket_t fd, short what, void *call); /* the timer's */
 

@@ -152,7 +152,8 @@ static void put_tokens(const struct page *p, const struct metrics *m, const stru
           "Tokens generated, a moving average of 10 seconds.", m->generated_rate.per_second);
 }
 
-static void put_engine(const struct page *p, const struct engine_stats *s)
+static void put_engine(const struct page *p, const struct engine_info *info,
+                       const struct engine_stats *s)
 {
     counter(p, "vllm:prefix_cache_queries_total", "Prompt tokens looked up in the prefix cache.",
             s->prefix_queried);
@@ -165,6 +166,9 @@ static void put_engine(const struct page *p, const struct engine_stats *s)
     counter(p, "firstlight_steps_total", "Engine steps begun.", s->steps);
     counter(p, "firstlight_steps_parked_total", "Times that a step stood aside for another.",
             s->parked);
+    gauge(p, "firstlight_decode_gap_promised_seconds",
+          "Between two tokens of a stream at most; 0: nothing is promised.",
+          info->decode_gap_ms / 1e3);
     counter(p, "firstlight_gap_missed_total",
             "Steps whose decodes alone take longer than the promised gap.", s->gap_missed);
     prometheus_family(p->out, "firstlight_engine_busy_seconds_total", "counter",
@@ -217,7 +221,7 @@ void metrics_page(struct server *s, struct buf *out)
         put_load(&p, &stats);
         put_finished(&p, &s->metrics);
         put_tokens(&p, &s->metrics, &stats);
-        put_engine(&p, &stats);
+        put_engine(&p, &s->info, &stats);
         put_utilisation(&p, &s->metrics);
         put_latencies(&p, &s->metrics);
         put_parts(&p, &s->metrics);

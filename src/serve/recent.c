@@ -2,6 +2,7 @@
 
 #include "serve/answer.h"
 #include "serve/json.h"
+#include "serve/waited.h"
 
 #include <inttypes.h>
 
@@ -47,18 +48,7 @@ static void put_timeline(struct buf *out, const struct timeline *t)
     buf_putc(out, '}');
 }
 
-static void put_wait(struct buf *out, const struct request_wait *w)
-{
-    buf_printf(out,
-               ",\"waited\":{\"for\":\"%s\",\"waiting\":%u,\"running\":%u,\"tokens\":%" PRIu64
-               ",\"in_step\":%s,\"leader\":%s,\"steps\":%u,\"steps_no_blocks\":%u,"
-               "\"steps_no_place\":%u}",
-               request_wait_reason(w), w->waiting, w->running, w->tokens,
-               w->in_step ? "true" : "false", w->followed ? "true" : "false", w->steps,
-               w->steps_no_blocks, w->steps_no_place);
-}
-
-static void put_request(struct buf *out, const struct recent_request *q)
+void recent_put(struct buf *out, const struct recent_request *q)
 {
     buf_puts(out, "{\"id\":");
     json_put(out, q->id);
@@ -74,7 +64,7 @@ static void put_request(struct buf *out, const struct recent_request *q)
     put_timeline(out, &q->timeline);
     if (q->submitted) {
         buf_printf(out, ",\"cached_tokens\":%u,\"cache\":\"%s\"", q->cached_tokens, q->cache);
-        put_wait(out, &q->wait);
+        waited_json(out, &q->wait, &q->timeline);
     }
     if (q->timeline.at_us[TIMELINE_FIRST_CONTENT] != 0)
         answer_ttft(out, &q->timeline);
@@ -90,7 +80,7 @@ void recent_json(const struct recent *r, uint32_t limit, struct buf *out)
     for (uint64_t i = 0; i < n; i++) {
         if (i > 0)
             buf_putc(out, ',');
-        put_request(out, &r->requests[(r->n - 1 - i) % LIMIT_RECENT_REQUESTS]);
+        recent_put(out, &r->requests[(r->n - 1 - i) % LIMIT_RECENT_REQUESTS]);
     }
     buf_puts(out, "]}");
 }

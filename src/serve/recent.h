@@ -45,6 +45,9 @@ struct recent_request *recent_add(struct recent *r);
 const char *recent_cache(bool cache_on, uint32_t n_prompts, uint32_t prompt_tokens,
                          uint32_t cached_tokens);
 
+/* One of them as a JSON object. */
+void recent_put(struct buf *out, const struct recent_request *q);
+
 /* The newest `limit`, newest first: {"object":"list","data":[...]}. */
 void recent_json(const struct recent *r, uint32_t limit, struct buf *out);
 

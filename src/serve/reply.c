@@ -110,6 +110,14 @@ uint32_t reply_cached_tokens(const struct call *c)
     return sum;
 }
 
+const char *reply_cache(const struct call *c)
+{
+    if (c->dropped)
+        return "dropped";
+    return recent_cache(c->server->info.prefix_cache, c->ask.prompts.n, c->prompt_tokens,
+                        reply_cached_tokens(c));
+}
+
 static struct answer_end end_of(const struct call *c)
 {
     return (struct answer_end){
@@ -119,6 +127,8 @@ static struct answer_end end_of(const struct call *c)
         .timeline = &c->timeline,
         .n_gaps = c->n_gaps,
         .gaps_us = c->gaps_us,
+        .wait = &c->wait,
+        .cache = reply_cache(c),
     };
 }
 

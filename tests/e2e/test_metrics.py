@@ -201,7 +201,9 @@ def test_the_ring_says_what_the_response_said(fresh):
     assert entry["cache"] == "miss" and entry["cached_tokens"] == 0
     assert entry["waited"] == {"for": "nothing", "waiting": 0, "running": 0, "tokens": 0,
                                "in_step": False, "leader": False, "steps": 0,
-                               "steps_no_blocks": 0, "steps_no_place": 0}
+                               "steps_no_blocks": 0, "steps_no_place": 0,
+                               "prompts": 0, "prompt_tokens": 0, "words": ""}
+    assert answer["waited"] == entry["waited"] and answer["cache"] == entry["cache"]
     times = list(entry["timeline"].values())
     assert entry["timeline"]["received_ms"] == 0
     assert None not in times
@@ -210,6 +212,7 @@ def test_the_ring_says_what_the_response_said(fresh):
     last = chunks(fresh, COMPLETION, {"prompt": "exactly these words", "max_tokens": 3})[-1]
     entry = recent(fresh)[0]
     assert entry["id"] == last["id"] and entry["ttft"] == last["ttft"] and entry["stream"]
+    assert entry["waited"] == last["waited"] and entry["cache"] == last["cache"]
     assert entry["cache"] == "hit" and entry["cached_tokens"] == entry["prompt_tokens"] - 1
 
 
@@ -260,6 +263,8 @@ def test_what_it_waited_for(servers, model):
     assert waited["for"] == "max_active" and waited["running"] == 1 and waited["waiting"] == 0
     assert waited["steps"] >= waited["steps_no_place"] > 0 == waited["steps_no_blocks"]
     assert by_finish["length"]["ttft"]["queue_ms"] > 0
+    assert re.fullmatch(r"waited [0-9.]+ m?s for one of the running requests to end|",
+                        waited["words"])
     assert by_finish["cancelled"]["waited"]["for"] == "nothing"
 
 

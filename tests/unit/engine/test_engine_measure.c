@@ -29,6 +29,8 @@ static void who_comes_to_an_idle_engine_waits_for_nothing(void **state)
     struct request_wait w = wait_of(r);
     expect_reason(r, "nothing");
     assert_int_equal(w.waiting + w.running + w.tokens + w.steps, 0);
+    assert_int_equal(w.prompts + w.prompt_tokens, 0);
+    assert_true(request_is_admitted(r));
     by_hand_close(&h);
 }
 
@@ -53,6 +55,42 @@ static void who_comes_during_a_step_waits_for_it(void **state)
     assert_int_equal(w.running, 1);
     assert_int_equal(w.tokens, 248);
     assert_int_equal(w.waiting, 0);
+    assert_int_equal(w.prompts + w.prompt_tokens, 0); /* the step stood aside for it */
+    by_hand_close(&h);
+}
+
+static void who_waits_for_a_whole_step_waits_for_its_prompt(void **state)
+{
+    (void)state;
+    struct by_hand h;
+    by_hand_open(&h, 60, &(struct engine_options){.policy = "fifo"});
+    by_hand_submit(&h, fake_params(6, 248, 2));
+    h.meanwhile = one_comes_in_the_first_layer;
+    by_hand_turn(&h);
+    assert_false(request_is_admitted(h.all[1]));
+    by_hand_turn(&h);
+    struct request_wait w = wait_of(h.all[1]);
+    expect_reason(h.all[1], "step");
+    assert_true(request_is_admitted(h.all[1]));
+    assert_int_equal(w.prompts, 1);
+    assert_int_equal(w.prompt_tokens, 248);
+    by_hand_close(&h);
+}
+
+/* Two that share a step are both computed in part when the third gets its place. */
+static void prompts_that_are_not_done_count_too(void **state)
+{
+    (void)state;
+    struct by_hand h;
+    struct engine_options o = {.max_batch_tokens = 64, .max_active = 2, .policy = "fifo"};
+    by_hand_open(&h, 60, &o);
+    by_hand_submit(&h, fake_params(6, 100, 1));
+    by_hand_submit(&h, fake_params(7, 100, 1));
+    struct request *third = by_hand_submit(&h, fake_params(8, 20, 1));
+    by_hand_finish(&h);
+    struct request_wait w = wait_of(third);
+    assert_int_equal(w.prompts, 2);
+    assert_in_range(w.prompt_tokens, 101, 199);
     by_hand_close(&h);
 }
 
@@ -70,6 +108,8 @@ static void who_comes_behind_another_waits_for_a_turn(void **state)
     assert_int_equal(w.waiting, 1);
     assert_int_equal(w.tokens, 248);
     assert_true(w.steps >= 3);
+    assert_int_equal(w.prompts, 1);
+    assert_in_range(w.prompt_tokens, 190, 248); /* the rest shares a step with it */
     assert_int_equal(w.steps_no_blocks + w.steps_no_place, 0);
     by_hand_close(&h);
 }
@@ -102,6 +142,7 @@ static void who_finds_all_places_taken_waits_for_one(void **state)
     struct request_wait w = wait_of(second);
     expect_reason(second, "max_active");
     assert_int_equal(w.steps_no_place, 4);
+    assert_int_equal(w.prompts + w.prompt_tokens, 0); /* only decodes ran */
     by_hand_close(&h);
 }
 
@@ -238,6 +279,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(who_comes_to_an_idle_engine_waits_for_nothing),
         cmocka_unit_test(who_comes_during_a_step_waits_for_it),
+        cmocka_unit_test(who_waits_for_a_whole_step_waits_for_its_prompt),
+        cmocka_unit_test(prompts_that_are_not_done_count_too),
         cmocka_unit_test(who_comes_behind_another_waits_for_a_turn),
         cmocka_unit_test(who_finds_no_blocks_waits_for_them),
         cmocka_unit_test(who_finds_all_places_taken_waits_for_one),

@@ -20,8 +20,15 @@ static const struct timeline times = {.at_us = {
                                           [TIMELINE_FIRST_CONTENT] = 12007,
                                           [TIMELINE_FINISHED] = 32000,
                                       }};
-static const struct answer_end end = {
-    .prompt_tokens = 10, .completion_tokens = 5, .timeline = &times, .n_gaps = 4, .gaps_us = 20000};
+static const struct request_wait waited = {
+    .waiting = 1, .steps = 2, .over = true, .prompts = 1, .prompt_tokens = 90};
+static const struct answer_end end = {.prompt_tokens = 10,
+                                      .completion_tokens = 5,
+                                      .timeline = &times,
+                                      .n_gaps = 4,
+                                      .gaps_us = 20000,
+                                      .wait = &waited,
+                                      .cache = "part"};
 
 static struct answer make(enum openai_kind kind, bool usage)
 {
@@ -37,14 +44,14 @@ static void put_text(const struct answer *a, struct buf *b, uint32_t index, bool
 {
     const struct answer_choice c = {
         .index = index, .first = first, .text = text, .len = strlen(text)};
-    stream_text(b, a, &c);
+    stream_form.text(b, a, &c);
 }
 
 static void put_finish(const struct answer *a, struct buf *b, uint32_t index, bool first,
                        const struct answer_end *last)
 {
     const struct answer_choice c = {.index = index, .first = first, .finish = "stop"};
-    stream_finish(b, a, &c, last);
+    stream_form.finish(b, a, &c, last);
 }
 
 /* The JSON of each frame; [DONE] as NULL behind them. */
@@ -223,6 +230,10 @@ static void test_measurements(void **state)
     assert_int_equal(sum, 11007);
     assert_int_equal(thousandths(ttft, "total_ms"), 11007);
     assert_int_equal(thousandths(ttft, "prefill_ms"), 9997);
+    assert_string_equal(json_string_value(json_object_get(whole, "cache")), "part");
+    const json_t *wait = json_object_get(whole, "waited");
+    assert_string_equal(json_string_value(json_object_get(wait, "for")), "turn");
+    assert_string_equal(json_string_value(json_object_get(wait, "words")), ""); /* 0.7 ms */
     const json_t *timings = json_object_get(whole, "timings");
     assert_int_equal(json_integer_value(json_object_get(timings, "prompt_n")), 10);
     assert_int_equal(thousandths(timings, "prompt_ms"), 9997);
@@ -251,7 +262,7 @@ static void test_error(void **state)
                         "{\"error\":{\"message\":\"bad \\\"x\\\"\",\"type\":"
                         "\"invalid_request_error\",\"param\":\"top_p\",\"code\":null}}");
     buf_clear(&b);
-    stream_error(&b, &e);
+    stream_form.error(&b, &e);
     assert_int_equal(strncmp(buf_str(&b), "data: {\"error\":", 15), 0);
     assert_string_equal(buf_str(&b) + b.len - 2, "\n\n");
     buf_fini(&b);
