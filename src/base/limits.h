@@ -77,10 +77,13 @@
 #define LIMIT_H2_IDLE_FRAMES      200  /* in a second: pings, settings, priorities, empty data */
 #define LIMIT_H2_RESETS           200  /* streams reset in a second, beyond LIMIT_H2_STREAMS */
 #define LIMIT_TRACE_LINES         4096 /* of --record that wait for the disk; more are dropped */
-#define LIMIT_TRACE_BYTES         (16u << 20) /* of those lines */
-#define LIMIT_RECENT_REQUESTS     256         /* of /v1/debug/requests */
-#define LIMIT_PAGE_BYTES          200000      /* the page's files, gzipped, all together */
-#define LIMIT_WARM_PROMPTS        1024        /* prompts of --warm-prompts */
+#define LIMIT_TRACE_BYTES         (16u << 20)  /* of those lines */
+#define LIMIT_RECENT_REQUESTS     256          /* of /v1/debug/requests */
+#define LIMIT_LIVE_BUFFER         (128u << 10) /* events that a reader has not taken */
+#define LIMIT_LIVE_REQUESTS       64 /* requests in one event, and told of when a reader comes */
+#define LIMIT_LIVE_WINDOW_SECONDS 60 /* that its percentiles are of */
+#define LIMIT_PAGE_BYTES          200000 /* the page's files, gzipped, all together */
+#define LIMIT_WARM_PROMPTS        1024   /* prompts of --warm-prompts */
 #define LIMIT_API_KEYS            1024
 #define LIMIT_API_KEY_BYTES       256
 

@@ -99,6 +99,21 @@ static void remember(const struct call *c)
     q->cached_tokens = reply_cached_tokens(c);
     q->cache = reply_cache(c);
     q->wait = c->wait;
+    live_request(c->server, q);
+}
+
+/* The same of one that was turned away unread. */
+static void remember_away(struct server *s, const struct http_exchange *x, enum openai_kind kind,
+                          int status)
+{
+    struct recent_request *q = recent_add(&s->recent);
+    snprintf(q->request_id, sizeof q->request_id, "%s", x->request_id);
+    q->chat = kind == OPENAI_CHAT;
+    q->status = status;
+    q->finish = "refused";
+    q->created = clock_unix_s();
+    q->timeline = *x->timeline;
+    live_request(s, q);
 }
 
 static void measure_end(struct call *c)
@@ -124,6 +139,7 @@ static void turn_away(struct server *s, struct http_exchange *x, enum openai_kin
     }
     if (s->trace)
         trace_add(s->trace, l);
+    remember_away(s, x, kind, status_http(e->code));
     http_fail(x, e, e->code == STATUS_OVERLOADED ? "rate_limit_exceeded" : NULL);
 }
 

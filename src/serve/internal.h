@@ -9,6 +9,7 @@
 #include "serve/http1.h"
 #include "serve/http2.h"
 #include "serve/keys.h"
+#include "serve/live.h"
 #include "serve/metrics.h"
 #include "serve/openai.h"
 #include "serve/recent.h"
@@ -20,6 +21,7 @@
 #include <pthread.h>
 
 enum server_state { SERVER_LOADING, SERVER_READY, SERVER_DRAINING };
+const char *server_state_name(enum server_state state); /* "loading", "ok", "draining" */
 
 struct server {
     struct server_options options;
@@ -35,6 +37,7 @@ struct server {
     struct trace *trace; /* NULL without --record */
     struct metrics metrics;
     struct recent recent;
+    struct live *live;          /* NULL while nobody listens */
     struct grpc_watch *watches; /* who watches the health by gRPC */
     struct call *calls;         /* all calls under way, from call_begin to their log line */
 
@@ -53,7 +56,8 @@ struct server {
     bool cancelled; /* the time to drain was up once */
 };
 
-/* A call has ended: while draining, the last one ends the server. */
+/* A call, or a reader of the live stream, has ended: while draining, the last one ends the server.
+ */
 void server_call_ended(struct server *s);
 
 /* Open now, on all ports. */

@@ -106,6 +106,14 @@ void metrics_rate_update(struct metrics_rate *r, double total, int64_t now_us)
     r->at_us = now_us;
 }
 
+static double ended(const struct metrics *m)
+{
+    uint64_t n = 0;
+    for (int i = FINISH_STOP; i <= FINISH_ERROR; i++)
+        n += m->finished[i];
+    return (double)n;
+}
+
 void metrics_tick(struct metrics *m, const struct engine *e, int64_t now_us)
 {
     struct engine_stats stats;
@@ -114,6 +122,7 @@ void metrics_tick(struct metrics *m, const struct engine *e, int64_t now_us)
     engine_usage(e, &usage);
     metrics_rate_update(&m->prompt_rate, (double)stats.prompt_tokens, now_us);
     metrics_rate_update(&m->generated_rate, (double)stats.generated_tokens, now_us);
+    metrics_rate_update(&m->request_rate, ended(m), now_us);
     metrics_rate_update(&m->engine_busy, (double)stats.busy_us / 1e6, now_us);
     metrics_rate_update(&m->workers_busy, (double)usage.busy, now_us);
     metrics_rate_update(&m->workers_capacity, (double)usage.capacity, now_us);
@@ -138,4 +147,9 @@ const char *metrics_name(enum metrics_id id)
         [METRICS_E2E] = "e2e",
     };
     return names[id];
+}
+
+const char *metrics_finish_name(enum finish_reason finish)
+{
+    return finish == FINISH_CANCELLED ? "abort" : finish_reason_name(finish);
 }

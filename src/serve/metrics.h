@@ -59,7 +59,7 @@ struct metrics {
     uint64_t cached_tokens; /* of these, from the prefix cache; counted when a request ends */
     struct metrics_refusal refusals[METRICS_REFUSALS];
     uint32_t n_refusals;
-    struct metrics_rate prompt_rate, generated_rate, engine_busy;
+    struct metrics_rate prompt_rate, generated_rate, request_rate, engine_busy;
     struct metrics_rate workers_busy, workers_capacity; /* ticks; their ratio is what counts */
 };
 
@@ -91,5 +91,7 @@ void metrics_tick(struct metrics *m, const struct engine *e, int64_t now_us);
 void metrics_read(const struct metrics *m, enum metrics_id id, struct histogram_view *out);
 /* "receive", "tokenize", ... as in the `ttft` object, "ttft", "itl", ... */
 const char *metrics_name(enum metrics_id id);
+/* "stop", "length", "abort" (as vLLM calls it), ... */
+const char *metrics_finish_name(enum finish_reason finish);
 
 #endif

@@ -94,15 +94,11 @@ static void put_steps(const struct page *p, const struct engine *e)
 
 static void put_finished(const struct page *p, const struct metrics *m)
 {
-    static const char *const reasons[] = {
-        [FINISH_STOP] = "stop",       [FINISH_LENGTH] = "length",
-        [FINISH_CANCELLED] = "abort", /* as vLLM calls it */
-        [FINISH_TIMEOUT] = "timeout", [FINISH_ERROR] = "error",
-    };
     const char *name = "vllm:request_success_total";
     prometheus_family(p->out, name, "counter", "Requests that ended, by the reason.");
     for (int i = FINISH_STOP; i <= FINISH_ERROR; i++)
-        labelled(p, name, "finished_reason", reasons[i], m->finished[i]);
+        labelled(p, name, "finished_reason", metrics_finish_name((enum finish_reason)i),
+                 m->finished[i]);
 }
 
 static void put_refusals(const struct page *p, const struct metrics *m)

@@ -34,6 +34,7 @@ static const struct route routes[] = {
     {"/v1/models/", "GET", true, model},
     {"/v1/debug/requests", "GET", true, requests},
     {"/v1/debug/stats", "GET", true, stats},
+    {"/v1/debug/stream", "GET", true, live_begin},
     {"/metrics", "GET", false, metrics},
     {"/health", "GET", false, health},
     {"/ready", "GET", false, ready},
@@ -114,12 +115,6 @@ static void model(struct server *s, struct http_exchange *x)
     reply(x, 200, &out);
 }
 
-static const char *state_name(enum server_state state)
-{
-    static const char *const names[] = {"loading", "ok", "draining"};
-    return names[state];
-}
-
 static void health(struct server *s, struct http_exchange *x)
 {
     struct buf out = {0};
@@ -130,7 +125,7 @@ static void health(struct server *s, struct http_exchange *x)
                "{\"status\":\"%s\",\"running\":%u,\"waiting\":%u,\"kv_blocks_free\":%u,"
                "\"kv_blocks_cached\":%u,\"kv_blocks_total\":%u,\"finished\":%" PRIu64
                ",\"cancelled\":%" PRIu64 ",\"connections\":%u}",
-               state_name(s->state), stats.running, stats.waiting, stats.kv_blocks_free,
+               server_state_name(s->state), stats.running, stats.waiting, stats.kv_blocks_free,
                stats.kv_blocks_cached, stats.kv_blocks_total, stats.finished, stats.cancelled,
                server_connections(s));
     reply(x, 200, &out);
@@ -141,7 +136,7 @@ static void ready(struct server *s, struct http_exchange *x)
     struct buf out = {0};
     bool is = s->state == SERVER_READY;
     buf_printf(&out, "{\"ready\":%s,\"status\":\"%s\"}", is ? "true" : "false",
-               state_name(s->state));
+               server_state_name(s->state));
     if (!is)
         http_add_header(x, "Retry-After", "1");
     reply(x, is ? 200 : 503, &out);
@@ -241,7 +236,8 @@ static void refuse_path(struct http_exchange *x)
     struct err e;
     err_set(&e, STATUS_NOT_FOUND,
             "no such path: %.200s; see / (the page), /v1/chat/completions, "
-            "/v1/completions, /v1/models, /v1/debug/requests, /metrics, /health, /ready",
+            "/v1/completions, /v1/models, /v1/debug/requests, /v1/debug/stream, /metrics, /health, "
+            "/ready",
             x->path);
     http_fail(x, &e, NULL);
 }

@@ -17,6 +17,18 @@
 #define SPARE_DESCRIPTORS 192 /* connections told that there are too many, files, eventfds */
 #define ABANDON_SECONDS   2   /* how long a loader thread may outlive a signal */
 
+const char *server_state_name(enum server_state state)
+{
+    static const char *const names[] = {"loading", "ok", "draining"};
+    return names[state];
+}
+
+static void state_changed(struct server *s)
+{
+    grpc_health_changed(s);
+    live_changed(s);
+}
+
 /* The loader thread */
 
 static enum status warm_up(struct server *s, struct err *err)
@@ -122,7 +134,7 @@ static void on_loaded(evutil_socket_t fd, short what, void *arg)
     engine_info(s->engine, &s->info);
     s->model_name = s->options.served_model_name ? s->options.served_model_name : s->loader.name;
     s->state = SERVER_READY;
-    grpc_health_changed(s);
+    state_changed(s);
     announce(s);
 }
 
@@ -136,7 +148,7 @@ static void set_deadline(struct server *s, uint32_t seconds)
 
 void server_call_ended(struct server *s)
 {
-    if (s->state == SERVER_DRAINING && !s->calls)
+    if (s->state == SERVER_DRAINING && !s->calls && live_is_over(s->live))
         event_base_loopbreak(s->base);
 }
 
@@ -171,7 +183,7 @@ static void on_signal(evutil_socket_t signal_number, short what, void *arg)
         return;
     }
     s->state = SERVER_DRAINING;
-    grpc_health_changed(s);
+    state_changed(s);
     engine_drain(s->engine);
     http1_drain(s->http);
     if (s->http2)

@@ -199,10 +199,12 @@ def test_the_ring_says_what_the_response_said(fresh):
     for count in ("prompt_tokens", "completion_tokens"):
         assert entry[count] == answer["usage"][count]
     assert entry["cache"] == "miss" and entry["cached_tokens"] == 0
+    words = entry["waited"]["words"]
+    assert words == "" or re.fullmatch(r"waited \d+ ms before the engine took it", words)
     assert entry["waited"] == {"for": "nothing", "waiting": 0, "running": 0, "tokens": 0,
                                "in_step": False, "leader": False, "steps": 0,
                                "steps_no_blocks": 0, "steps_no_place": 0,
-                               "prompts": 0, "prompt_tokens": 0, "words": ""}
+                               "prompts": 0, "prompt_tokens": 0, "words": words}
     assert answer["waited"] == entry["waited"] and answer["cache"] == entry["cache"]
     times = list(entry["timeline"].values())
     assert entry["timeline"]["received_ms"] == 0
@@ -281,7 +283,8 @@ def test_while_loading(binary, model):
             server = Server(process, url, [])
             assert request(server, "POST", COMPLETION, b"{}")[0] == 503
             metrics = scrape(server)
-            assert server.get("/v1/debug/requests") == (200, {"object": "list", "data": []})
+            (entry,) = server.get("/v1/debug/requests")[1]["data"]
+            assert (entry["status"], entry["finish"]) == (503, "refused")
             assert server.get("/v1/debug/stats")[0] == 200
         finally:
             process.kill()
