@@ -158,6 +158,7 @@ model: ## fetch the default model into models/
 venv: .venv/ready ## make .venv, which the black box tests run in
 
 .venv/ready: tools/requirements-test.txt
+	@[ ! -L .venv ] || { echo '.venv is a link: make it where it lives, --clear would empty it' >&2; exit 1; }
 	python3 -m venv --clear .venv
 	.venv/bin/python -m pip install --quiet --disable-pip-version-check -r $<
 	@touch $@
@@ -190,6 +191,16 @@ ubsan: ## the tests of `unit` under UndefinedBehaviorSanitizer
 tsan: ## the tests of `unit` under ThreadSanitizer
 asan ubsan tsan:
 	$(SUBMAKE) CONFIG=$@ unit
+
+# Bytes from outside, against a server with sanitizers.
+E2E_SANITIZED := tests/e2e/test_http2_frames.py tests/e2e/test_http2_many.py
+.PHONY: e2e-asan e2e-tsan
+e2e-asan: ## the black box tests of HTTP/2 and gRPC by frames, the server under AddressSanitizer
+e2e-tsan: ## the same under ThreadSanitizer
+e2e-asan e2e-tsan: e2e-%: model venv
+	$(SUBMAKE) CONFIG=$* build/$*/firstlight
+	@FIRSTLIGHT_BIN=build/$*/firstlight TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1 \
+	    .venv/bin/python -m pytest -q $(E2E_SANITIZED)
 
 .PHONY: check
 check: check-headers $(OBJECTS) ## layers, sizes, format, headers, names, scripts

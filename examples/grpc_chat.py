@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Streams an answer over gRPC.
 
-    pip install grpcio grpcio-tools
-    python -m grpc_tools.protoc -I proto --python_out=. --grpc_python_out=. firstlight.proto
+docs/grpc.md says how what it imports is made.
+
     firstlight serve --model MODEL --grpc-port 8081
-    examples/grpc_chat.py 127.0.0.1:8081 "What is the capital of France?"
+    python examples/grpc_chat.py 127.0.0.1:8081 "What is the capital of France?"
 """
 
 import sys

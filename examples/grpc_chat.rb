@@ -1,10 +1,8 @@
 #!/usr/bin/env ruby
-# Streams an answer over gRPC.
+# Streams an answer over gRPC. docs/grpc.md says how what it requires is made.
 #
-#     apt-get install ruby-grpc ruby-grpc-tools
-#     grpc_tools_ruby_protoc -I proto --ruby_out=. --grpc_out=. firstlight.proto
 #     firstlight serve --model MODEL --grpc-port 8081
-#     ruby -I. examples/grpc_chat.rb 127.0.0.1:8081 "What is the capital of France?"
+#     ruby -I examples examples/grpc_chat.rb 127.0.0.1:8081 "What is the capital of France?"
 
 require 'grpc'
 require 'firstlight_services_pb'

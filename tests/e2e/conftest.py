@@ -23,6 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 GOLDEN = ROOT / "tests/golden"
 READY_SECONDS = 60
 STOP_SECONDS = 40  # the drain deadline, and some
+REPORT = re.compile(r"(Address|Leak|Thread)Sanitizer|: runtime error: ")
 URL = re.compile(r"http://[0-9.]+:[0-9]+")
 
 Run = Callable[..., subprocess.CompletedProcess]
@@ -68,6 +69,7 @@ class Server:
     process: subprocess.Popen
     url: str
     lines: list[str]
+    arrived: queue.Queue = dataclasses.field(default_factory=queue.Queue, repr=False)
 
     def get(self, path: str, timeout: float = 10) -> tuple[int, dict]:
         return self._send(urllib.request.Request(self.url + path), timeout)
@@ -97,9 +99,20 @@ class Server:
             self.process.wait()
             raise
 
+    def reports(self) -> list[str]:
+        """After its end, of a binary with sanitizers: its lines from the first report on."""
+        try:
+            while self.arrived.get(timeout=STOP_SECONDS) is not None:
+                pass
+        except queue.Empty:
+            pass
+        first = [i for i, line in enumerate(self.lines) if REPORT.search(line)][:1]
+        return self.lines[first[0]:] if first else []
+
 
 def collect_lines(process: subprocess.Popen) -> tuple[list[str], queue.Queue]:
-    """Reads both streams of the process until they end, so that it never blocks on a full pipe."""
+    """Reads both streams of the process until they end, so that it never blocks on a full pipe; the
+    queue then ends with None."""
     lines: list[str] = []
     arrived: queue.Queue = queue.Queue()
 
@@ -134,7 +147,7 @@ def start_server(binary: Path, model: Path, *flags: object) -> Server:
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                stderr=subprocess.STDOUT, text=True, errors="replace")
     lines, arrived = collect_lines(process)
-    return Server(process, wait_ready(process, arrived, lines), lines)
+    return Server(process, wait_ready(process, arrived, lines), lines, arrived)
 
 
 @pytest.fixture(scope="session")
@@ -147,8 +160,11 @@ def servers(binary: Path) -> Iterator[Callable[..., Server]]:
         return started[-1]
 
     yield start
+    reports = []
     for server in started:
         server.stop()
+        reports += server.reports()
+    assert not reports, "\n".join(reports)
 
 
 @pytest.fixture(scope="session")

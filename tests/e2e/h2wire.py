@@ -115,7 +115,8 @@ class Client:
             kind, _, stream, payload = self.read()
             assert kind not in (DATA, RST, GOAWAY)
             if kind == HEADERS:
-                assert dict(self.decoder.decode(payload))[":status"] == "200"
+                fields = dict(self.decoder.decode(payload))
+                assert fields[":status"] == "200" and fields.get("grpc-status", "0") == "0", fields
                 waiting.discard(stream)
 
     def answers(self, streams: list[int]) -> dict[int, tuple[dict, bytes]]:

@@ -1,6 +1,8 @@
-"""The examples, as their first lines say; and HAProxy in front of two servers."""
+"""The examples, as docs/grpc.md says; and HAProxy in front of two servers."""
 
 import re
+import shlex
+import shutil
 import socket
 import subprocess
 import sys
@@ -11,6 +13,7 @@ import pytest
 from grpc_client import ROOT, address, generate
 
 EXAMPLES = ROOT / "examples"
+DOC = (ROOT / "docs/grpc.md").read_text()
 ASK = "What is the capital of France?"
 
 
@@ -29,31 +32,33 @@ def said_by_http(server):
     return server.post("/v1/chat/completions", body)[1]["choices"][0]["message"]["content"]
 
 
-def check_example(command, folder, host):
-    done = subprocess.run([*command, address(host), ASK], cwd=folder, capture_output=True,
-                          text=True, timeout=60, check=False)
+def documented(word, folder, host):
+    """Runs the commands of docs/grpc.md with that word, in a copy of what they need, as they stand
+    there but for the address; the last one's process, and its like with nobody at the address."""
+    for name in ("proto", "examples"):
+        shutil.copytree(ROOT / name, folder / name)
+    lines = re.findall(rf"^(?!apt|pip).*\b{word}.*$",
+                       "\n".join(re.findall(r"```sh\n(.*?)```", DOC, re.S)), re.M)
+    assert len(lines) == 2
+    done = []
+    for where in (address(host), "127.0.0.1:1"):
+        for line in lines:
+            command = shlex.split(line.replace("127.0.0.1:8081", where))
+            command[0] = {"python": sys.executable}.get(command[0], command[0])
+            process = subprocess.run(command, cwd=folder, capture_output=True, text=True,
+                                     timeout=60, check=False)
+        done.append(process)
+    return done
+
+
+@pytest.mark.parametrize("word", ["python", "ruby"])
+def test_examples(host, tmp_path, word):
+    done, nobody = documented(word, tmp_path, host)
     assert done.returncode == 0, done.stderr
     text, _, told = done.stdout.rstrip("\n").rpartition("\n")
     assert text == said_by_http(host)
     assert re.fullmatch(r"\[first token after [0-9.]+ ms, of which [0-9.]+ ms prefill\]", told)
-    nobody = subprocess.run([*command, "127.0.0.1:1", ASK], cwd=folder, capture_output=True,
-                            text=True, timeout=60, check=False)
     assert nobody.returncode == 1 and "unavailable" in nobody.stderr.lower()
-
-
-def test_python(host, tmp_path):
-    subprocess.run([sys.executable, "-m", "grpc_tools.protoc", "-I", ROOT / "proto",
-                    "--python_out=.", "--grpc_python_out=.", "firstlight.proto"], cwd=tmp_path,
-                   check=True, timeout=60)
-    script = (EXAMPLES / "grpc_chat.py").read_text()
-    (tmp_path / "grpc_chat.py").write_text(script)  # beside what was generated
-    check_example([sys.executable, "grpc_chat.py"], tmp_path, host)
-
-
-def test_ruby(host, tmp_path):
-    subprocess.run(["grpc_tools_ruby_protoc", "-I", ROOT / "proto", "--ruby_out=.",
-                    "--grpc_out=.", "firstlight.proto"], cwd=tmp_path, check=True, timeout=60)
-    check_example(["ruby", "-I.", EXAMPLES / "grpc_chat.rb"], tmp_path, host)
 
 
 def free_port():

@@ -22,7 +22,8 @@ def pb(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def host(servers, tiny):
-    return servers(tiny, "--grpc-port", 0)
+    """Takes a thousand at once, however slow the machine is."""
+    return servers(tiny, "--grpc-port", 0, "--max-queue-ms", 0)
 
 
 @pytest.fixture(scope="module")
