@@ -185,6 +185,13 @@ unit: $(UNIT_BINS) ## unit, kernel and scheduler tests and fuzz replay, in CONFI
 e2e: all model venv ## the black box tests alone
 	@.venv/bin/python -m pytest -q tests/e2e
 
+# Slower than `make test` wants, and with large packages; .ci/run runs it too.
+.PHONY: test-page
+test-page: ## the page in Debian's Chromium, and a Prometheus over a real server
+	@tools/deps build model page
+	$(SUBMAKE) all model venv
+	@.venv/bin/python -m pytest -q $(wildcard tests/page tests/prometheus)
+
 .PHONY: asan ubsan tsan
 asan: ## the tests of `unit` under AddressSanitizer
 ubsan: ## the tests of `unit` under UndefinedBehaviorSanitizer
