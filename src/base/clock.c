@@ -31,9 +31,9 @@ int64_t clock_unix_s(void)
     return (int64_t)time(NULL);
 }
 
-int64_t clock_unix_ms(void)
+int64_t clock_unix_us(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_REALTIME, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+    return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
 }

@@ -10,6 +10,6 @@ int64_t clock_now_ns(void);
 void clock_simulate(const int64_t *now_us);
 int64_t clock_real_ns(void); /* never simulated: what the simulation itself takes */
 int64_t clock_unix_s(void);  /* wall clock, for `created` and log lines only */
-int64_t clock_unix_ms(void); /* the same, for what is shown beside a browser's own clock */
+int64_t clock_unix_us(void); /* the same, for what is shown beside a browser's own clock */
 
 #endif

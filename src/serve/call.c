@@ -82,7 +82,7 @@ static void record(struct call *c)
 /* For GET /v1/debug/requests. */
 static void remember(const struct call *c)
 {
-    struct recent_request *q = recent_add(&c->server->recent);
+    struct recent_request *q = recent_add(&c->server->recent, &c->timeline);
     snprintf(q->id, sizeof q->id, "%s", c->id);
     snprintf(q->request_id, sizeof q->request_id, "%s", c->request_id);
     q->chat = c->ask.kind == OPENAI_CHAT;
@@ -91,7 +91,6 @@ static void remember(const struct call *c)
     q->status = c->status;
     q->finish = finish_name(c);
     q->created = c->answer.created;
-    q->timeline = c->timeline;
     q->choices = c->n_choices;
     q->prompt_tokens = c->prompt_tokens;
     q->completion_tokens = c->completion_tokens;
@@ -106,13 +105,12 @@ static void remember(const struct call *c)
 static void remember_away(struct server *s, const struct http_exchange *x, enum openai_kind kind,
                           int status)
 {
-    struct recent_request *q = recent_add(&s->recent);
+    struct recent_request *q = recent_add(&s->recent, x->timeline);
     snprintf(q->request_id, sizeof q->request_id, "%s", x->request_id);
     q->chat = kind == OPENAI_CHAT;
     q->status = status;
     q->finish = "refused";
     q->created = clock_unix_s();
-    q->timeline = *x->timeline;
     live_request(s, q);
 }
 

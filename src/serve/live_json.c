@@ -65,7 +65,7 @@ void live_put_server(struct buf *out, const struct server *s)
     put_text(out, "kv_type", kv_layout_names[o->kv_type]);
     if (s->state != SERVER_LOADING)
         put_loaded(out, s);
-    buf_printf(out, ",\"now_ms\":%" PRId64, clock_unix_ms());
+    buf_printf(out, ",\"now_ms\":%" PRId64, clock_unix_us() / 1000);
     put_text(out, "state", server_state_name(s->state));
     buf_putc(out, '}');
 }
@@ -74,7 +74,7 @@ void live_put_server(struct buf *out, const struct server *s)
 
 static void put_level(struct buf *out, const struct server *s, const struct engine_stats *e)
 {
-    buf_printf(out, "{\"now_ms\":%" PRId64, clock_unix_ms());
+    buf_printf(out, "{\"now_ms\":%" PRId64, clock_unix_us() / 1000);
     put_text(out, "state", server_state_name(s->state));
     buf_printf(out,
                ",\"running\":%u,\"waiting\":%u,\"connections\":%u,\"backlog_tokens\":%" PRIu64
@@ -131,7 +131,10 @@ static void put_window(struct buf *out, const struct server *s, struct live_wind
 {
     struct histogram_view v[LIVE_VIEWS];
     read_views(s, v);
-    int64_t us = live_window_slide(window, clock_now_us(), v);
+    int64_t now_us = clock_now_us();
+    if (window->n == 0)
+        live_window_seed(window, now_us, v, &s->recent);
+    int64_t us = live_window_slide(window, now_us, v);
     buf_printf(out, ",\"window_s\":%.1f,", (double)us / 1e6);
     put_view(out, "ttft", &v[LIVE_TTFT], true, false);
     buf_puts(out, ",\"parts\":{");

@@ -11,6 +11,7 @@
 
 #include "base/limits.h"
 #include "serve/metrics.h"
+#include "serve/recent.h"
 
 /* The parts of TTFT as metrics.h has them, then: */
 enum live_view { LIVE_TTFT = METRICS_PARTS, LIVE_ITL, LIVE_STEP, LIVE_VIEWS };
@@ -26,8 +27,13 @@ struct live_window {
     uint32_t n; /* ever taken */
 };
 
+/* Before the first look: samples as they would have been, from the requests that are remembered. Of
+ * TTFT and its parts; for all else the window begins with the first look. */
+void live_window_seed(struct live_window *w, int64_t now_us,
+                      const struct histogram_view views[LIVE_VIEWS], const struct recent *r);
+
 /* Turns views of this moment into views of the window, whose length in us is the answer: it grows
- * from 0 with the first look. */
+ * from 0 with the first look, or from what the seed reaches back. */
 int64_t live_window_slide(struct live_window *w, int64_t now_us,
                           struct histogram_view views[LIVE_VIEWS]);
 

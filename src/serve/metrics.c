@@ -25,24 +25,32 @@ static void add(struct metrics *m, enum metrics_id id, int64_t us)
 
 /* --- requests ------------------------------------------------------------------------------- */
 
-void metrics_first(struct metrics *m, const struct timeline *t, bool streamed,
-                   uint32_t prompt_tokens)
+void metrics_parts(const struct timeline *t, bool streamed, int64_t us[METRICS_TTFT + 1])
 {
     struct timeline seen = {0};
     memcpy(seen.at_us, t->at_us,
            TIMELINE_FINISHED * sizeof *t->at_us); /* that is the engine's yet */
-    if (!streamed) /* the text waits for the end, which says nothing of its first token */
+    if (!streamed)
         seen.at_us[TIMELINE_FIRST_CONTENT] = t->at_us[TIMELINE_FIRST_TOKEN];
     struct timeline_ttft parts = timeline_ttft(&seen);
-    add(m, METRICS_RECEIVE, parts.receive_us);
-    add(m, METRICS_TOKENIZE, parts.tokenize_us);
-    add(m, METRICS_SUBMIT, parts.submit_us);
-    add(m, METRICS_QUEUE, parts.queue_us);
-    add(m, METRICS_CACHE, parts.cache_us);
-    add(m, METRICS_PREFILL, parts.prefill_us);
-    add(m, METRICS_FIRST_WRITE, parts.first_write_us);
-    add(m, METRICS_TTFT, parts.total_us);
-    add(m, METRICS_ADMITTED, parts.cache_us + parts.prefill_us);
+    us[METRICS_RECEIVE] = parts.receive_us;
+    us[METRICS_TOKENIZE] = parts.tokenize_us;
+    us[METRICS_SUBMIT] = parts.submit_us;
+    us[METRICS_QUEUE] = parts.queue_us;
+    us[METRICS_CACHE] = parts.cache_us;
+    us[METRICS_PREFILL] = parts.prefill_us;
+    us[METRICS_FIRST_WRITE] = parts.first_write_us;
+    us[METRICS_TTFT] = parts.total_us;
+}
+
+void metrics_first(struct metrics *m, const struct timeline *t, bool streamed,
+                   uint32_t prompt_tokens)
+{
+    int64_t us[METRICS_TTFT + 1];
+    metrics_parts(t, streamed, us);
+    for (int i = 0; i <= METRICS_TTFT; i++)
+        add(m, (enum metrics_id)i, us[i]);
+    add(m, METRICS_ADMITTED, us[METRICS_CACHE] + us[METRICS_PREFILL]);
     m->prompt_tokens += prompt_tokens;
 }
 

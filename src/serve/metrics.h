@@ -65,6 +65,10 @@ struct metrics {
 
 void metrics_init(struct metrics *m);
 
+/* The parts of TTFT and, behind them, all of it. The text of an unstreamed answer waits for the
+ * end, which says nothing of its first token: then it is up to that. */
+void metrics_parts(const struct timeline *t, bool streamed, int64_t us[METRICS_TTFT + 1]);
+
 /* The request has its first token (first content if it is streamed). */
 void metrics_first(struct metrics *m, const struct timeline *t, bool streamed,
                    uint32_t prompt_tokens);

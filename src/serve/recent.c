@@ -1,15 +1,18 @@
 #include "serve/recent.h"
 
+#include "base/clock.h"
 #include "serve/answer.h"
 #include "serve/json.h"
 #include "serve/waited.h"
 
 #include <inttypes.h>
 
-struct recent_request *recent_add(struct recent *r)
+struct recent_request *recent_add(struct recent *r, const struct timeline *t)
 {
     struct recent_request *q = &r->requests[r->n++ % LIMIT_RECENT_REQUESTS];
-    *q = (struct recent_request){0};
+    int64_t now_us = clock_now_us();
+    *q = (struct recent_request){.timeline = *t, .added_us = now_us};
+    q->received_unix_us = clock_unix_us() - (now_us - t->at_us[TIMELINE_RECEIVED]);
     return q;
 }
 
@@ -61,6 +64,8 @@ void recent_put(struct buf *out, const struct recent_request *q)
                q->chat ? "chat" : "completions", q->streamed ? "true" : "false", q->created,
                q->status, q->gone ? "true" : "false", q->finish, q->choices, q->prompt_tokens,
                q->completion_tokens);
+    buf_puts(out, ",\"received_unix_ms\":");
+    json_put_ms(out, q->received_unix_us);
     put_timeline(out, &q->timeline);
     if (q->submitted) {
         buf_printf(out, ",\"cached_tokens\":%u,\"cache\":\"%s\"", q->cached_tokens, q->cache);

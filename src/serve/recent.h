@@ -23,7 +23,9 @@ struct recent_request {
     const char *finish; /* static; "refused" when it was not taken */
     int64_t created;    /* seconds since 1970 */
     struct timeline timeline;
-    uint32_t choices; /* wait is that of the first */
+    int64_t received_unix_us; /* the same moment as the timeline's received, by the wall clock */
+    int64_t added_us;         /* of clock_now_us */
+    uint32_t choices;         /* wait is that of the first */
     uint32_t prompt_tokens, completion_tokens;
     uint32_t cached_tokens;
     const char *cache; /* static; see recent_cache */
@@ -35,8 +37,8 @@ struct recent {
     uint64_t n; /* ever added */
 };
 
-/* The place of a new one, zeroed. */
-struct recent_request *recent_add(struct recent *r);
+/* The place of a new one, zeroed but for its timeline and what follows from that. */
+struct recent_request *recent_add(struct recent *r, const struct timeline *t);
 
 /* Why so much of a prompt was in the prefix cache: "hit" (all that may be), "part" (it differs from
  * what is cached from there on, or the rest was dropped), "miss" (no cached prompt of its salt

@@ -101,6 +101,7 @@ def health(server) -> dict:
 def test_the_start(servers, tiny):
     server = servers(tiny, "--policy", "fifo", "--max-decode-gap-ms", 40, "--max-requests", 77,
                      "--served-model-name", 'a "name"')
+    start = time.time() * 1000
     names = [f"old-{i}" for i in range(70)]
     assert all(ask(server, name) == 200 for name in names)
     with Listener(server) as listener:
@@ -120,6 +121,8 @@ def test_the_start(servers, tiny):
                                     "repetition_penalty": 1, "presence_penalty": 0,
                                     "frequency_penalty": 0, "max_tokens": 512}
         assert abs(told["now_ms"] / 1000 - time.time()) < 60
+        for entry in events.of("request"):
+            assert 0 <= entry["received_unix_ms"] - start < told["now_ms"] - start + 1
 
 
 def test_sums_under_load(servers, tiny):
@@ -127,7 +130,7 @@ def test_sums_under_load(servers, tiny):
     server = servers(tiny)
     with Listener(server) as listener:
         first = listener.until(bool, "stats")
-        assert first["ttft"]["count"] == first["finished"]["length"] == first["window_s"] == 0
+        assert first["ttft"]["count"] == first["finished"]["length"] == first["step"]["count"] == 0
         threads = [threading.Thread(target=lambda k=k: [ask(server, f"r-{k}-{i}", n=1 + i % 2)
                                                         for i in range(10)]) for k in range(4)]
         for thread in threads:
@@ -145,6 +148,10 @@ def test_sums_under_load(servers, tiny):
         assert told["refused"]["finish"] == "refused" and told["late"]["finish"] == "timeout"
         stats = listener.until(lambda s: s["finished"]["length"] == 60,
                                "stats")
+    with Listener(server) as again:  # who comes later finds the last minute
+        found = again.until(bool, "stats")
+        assert found["ttft"] == stats["ttft"] and found["window_s"] == 60
+        assert found["parts"] == stats["parts"]
     assert stats["refused"] == {"429": 0, "503": 0, "other": 1}
     assert stats["finished"] == {"stop": 0, "length": 60, "abort": 0, "timeout": 1, "error": 0}
     ttft, parts = stats["ttft"], stats["parts"]

@@ -85,6 +85,79 @@ static void a_long_pause_empties_it(void **state)
     assert_int_equal(v[0].count, 1);
 }
 
+/* --- what is remembered --------------------------------------------------------------------- */
+
+/* A request that had its first token so many seconds ago, after prefill_ms, and ended then. */
+static void remember(struct scene *s, struct recent *r, int ago_s, int prefill_ms)
+{
+    int64_t first = s->now_us - ago_s * SECOND, start = first - prefill_ms * MS;
+    struct timeline t = {.at_us = {[TIMELINE_RECEIVED] = start,
+                                   [TIMELINE_PARSED] = start,
+                                   [TIMELINE_TOKENIZED] = start,
+                                   [TIMELINE_QUEUED] = start,
+                                   [TIMELINE_ADMITTED] = start,
+                                   [TIMELINE_PREFILL_STARTED] = start,
+                                   [TIMELINE_FIRST_TOKEN] = first,
+                                   [TIMELINE_FIRST_CONTENT] = first}};
+    struct recent_request *q = recent_add(r, &t);
+    q->streamed = true;
+    q->added_us = first;
+    int64_t us[METRICS_TTFT + 1];
+    metrics_parts(&t, true, us);
+    for (int i = 0; i <= LIVE_TTFT; i++)
+        histogram_add(&s->histograms[i], us[i], 1);
+}
+
+static int64_t seeded_look(struct scene *s, const struct recent *r,
+                           struct histogram_view v[LIVE_VIEWS])
+{
+    for (int i = 0; i < LIVE_VIEWS; i++)
+        histogram_read(&s->histograms[i], &v[i]);
+    live_window_seed(&s->window, s->now_us, v, r);
+    return live_window_slide(&s->window, s->now_us, v);
+}
+
+/* One a second for a hundred seconds: the first look finds those of the last minute, and they leave
+ * the window as if somebody had looked all the time. */
+static void the_first_look_finds_the_last_minute(void **state)
+{
+    struct scene *s = *state;
+    struct histogram_view v[LIVE_VIEWS];
+    struct recent *r = mem_zalloc(sizeof *r);
+    for (int ago = 100; ago > 0; ago--)
+        remember(s, r, ago, ago <= 60 ? 5 : 900);
+    recent_add(r, &(struct timeline){0}); /* one without a first token */
+    histogram_add(&s->histograms[LIVE_ITL], MS, 1000);
+    assert_int_equal(seeded_look(s, r, v), 60 * SECOND);
+    assert_int_equal(v[LIVE_TTFT].count, 59); /* a second before the window's begin is outside */
+    assert_int_equal(v[METRICS_PREFILL].count, 59);
+    assert_int_equal(v[METRICS_PREFILL].sum, 59 * 5 * MS);
+    assert_int_equal(v[METRICS_QUEUE].count, 59);
+    assert_int_equal(v[METRICS_QUEUE].sum, 0);
+    assert_int_equal(v[LIVE_ITL].count, 0);
+    for (int i = 1; i <= 70; i++) {
+        s->now_us += SECOND;
+        int64_t us = look(s, v);
+        assert_in_range(us, 55 * SECOND + 1, 60 * SECOND);
+        assert_true((int64_t)v[LIVE_TTFT].count == (us > i * SECOND ? us / SECOND - i - 1 : 0));
+    }
+    mem_free(r);
+}
+
+/* More in a minute than are remembered: the window is as long as they reach back. */
+static void it_reaches_as_far_as_what_is_remembered(void **state)
+{
+    struct scene *s = *state;
+    struct histogram_view v[LIVE_VIEWS];
+    struct recent *r = mem_zalloc(sizeof *r);
+    for (int ago = 100; ago > 0; ago--)
+        for (int i = 0; i < 20; i++)
+            remember(s, r, ago, 5);
+    assert_int_equal(seeded_look(s, r, v), 10 * SECOND); /* 256 of them are 12.8 s */
+    assert_int_equal(v[LIVE_TTFT].count, 9 * 20);
+    mem_free(r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -92,6 +165,8 @@ int main(void)
                                         tear_down),
         cmocka_unit_test_setup_teardown(the_window_is_as_long_as_it_says, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_long_pause_empties_it, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_first_look_finds_the_last_minute, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(it_reaches_as_far_as_what_is_remembered, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,8 @@
 
 #include "support/cmocka_all.h"
 
+#include "base/clock.h"
+
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +15,7 @@ static struct recent *make(int n)
     struct recent *r = calloc(1, sizeof *r);
     assert_non_null(r);
     for (int i = 0; i < n; i++) {
-        struct recent_request *q = recent_add(r);
+        struct recent_request *q = recent_add(r, &(struct timeline){0});
         snprintf(q->id, sizeof q->id, "id-%d", i);
         q->finish = "refused";
     }
@@ -63,7 +65,14 @@ static void a_place_that_is_used_again_is_empty(void **state)
     struct recent *r = make(0);
     memset(r->requests, 0xff, sizeof r->requests);
     const struct recent_request empty = {0};
-    assert_memory_equal(recent_add(r), &empty, sizeof empty);
+    struct timeline t = {.at_us = {[TIMELINE_RECEIVED] = clock_now_us() - 5000000}};
+    struct recent_request *q = recent_add(r, &t);
+    assert_memory_equal(&q->timeline, &t, sizeof t);
+    assert_in_range(clock_unix_us() - q->received_unix_us, 5000000, 60000000);
+    assert_in_range(clock_now_us() - q->added_us, 0, 55000000);
+    q->timeline = (struct timeline){0};
+    q->received_unix_us = q->added_us = 0;
+    assert_memory_equal(q, &empty, sizeof empty);
     free(r);
 }
 
@@ -76,12 +85,13 @@ static void what_is_known_is_shown(void **state)
 {
     (void)state;
     struct recent *r = make(0);
-    struct recent_request *q = recent_add(r);
+    struct recent_request *q = recent_add(r, &(struct timeline){0});
     *q = (struct recent_request){
         .request_id = "a \"client's\" \\ own",
         .submitted = true,
         .finish = "stop",
         .cache = "part",
+        .received_unix_us = 1795315705123456,
         .timeline = {.at_us = {[TIMELINE_RECEIVED] = 5000,
                                [TIMELINE_FIRST_TOKEN] = 6500,
                                [TIMELINE_FIRST_CONTENT] = 7001}},
@@ -90,6 +100,8 @@ static void what_is_known_is_shown(void **state)
     json_t *data = data_of(r, 1), *one = json_array_get(data, 0);
     const char *name = json_string_value(json_object_get(one, "request_id"));
     assert_string_equal(name, "a \"client's\" \\ own");
+    double ms = json_real_value(json_object_get(one, "received_unix_ms"));
+    assert_true(ms == 1795315705123.456);
     const json_t *timeline = json_object_get(one, "timeline");
     assert_int_equal(json_object_size(timeline), TIMELINE_STAGES);
     assert_int_equal(us_of(timeline, "first_token_ms"), 1500);
