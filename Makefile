@@ -100,7 +100,8 @@ $(B)/src/serve/grpc_reflect.o: build/proto/descriptors.bin
 # The page: every file of src/serve/page, and libraries that Debian ships (tools/deps), gzipped.
 LIBJS ?= /usr/share/javascript
 PAGE := $(sort $(wildcard src/serve/page/*)) chart.js=$(LIBJS)/chart.js/chart.min.js
-build/page/assets.inc: tools/embed-page build/page/files $(foreach file,$(PAGE),$(lastword $(subst =, ,$(file))))
+PAGE_FILES := $(foreach file,$(PAGE),$(lastword $(subst =, ,$(file))))
+build/page/assets.inc: tools/embed-page build/page/files $(wildcard $(PAGE_FILES))
 	@tools/embed-page $(@D) $(PAGE)
 $(B)/src/serve/assets.o: build/page/assets.inc
 
