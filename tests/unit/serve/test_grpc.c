@@ -11,7 +11,7 @@
 #include <event2/bufferevent.h>
 #include <proto/firstlight.pb-c.h>
 
-enum { DATA, HEADERS, RST = 3, SETTINGS, GOAWAY = 7, WINDOW };
+enum { DATA, HEADERS, RST = 3, SETTINGS, PING = 6, GOAWAY, WINDOW };
 enum { ACK = 1, END_STREAM = 1, END_HEADERS = 4 };
 
 #define PREFACE  "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
@@ -365,6 +365,51 @@ static void test_closing(void **state)
     close_world(&w);
 }
 
+static void seconds_pass(struct world *w, int64_t seconds)
+{
+    w->hand.clock.now_us += seconds * 1000000;
+    event_active(&w->set.first->tick, EV_TIMEOUT, 0);
+    loop(w);
+}
+
+/* With a stream under way a silent client is asked, and left when it does not answer. */
+static void test_silence(void **state)
+{
+    struct world w;
+    (void)state;
+    open_world(&w, NULL, 0);
+    generate(&w, 1, GENERATE, 60, 0);
+    loop(&w);
+    seconds_pass(&w, LIMIT_H2_PING_SECONDS - 1);
+    assert_false(has_frame(&w, PING, 0, 0));
+    seconds_pass(&w, 2);
+    assert_true(has_frame(&w, PING, 0, 0));
+    struct buf pong = {0};
+    put_frame(&pong, PING, ACK, 0, "\0\0\0\0\0\0\0\0", 8);
+    send_bytes(&w, &pong);
+    loop(&w);
+    seconds_pass(&w, LIMIT_H2_PING_SECONDS + 1);
+    assert_int_equal(w.left, 0);
+    seconds_pass(&w, LIMIT_H2_PONG_SECONDS + 1);
+    assert_int_equal(w.left, 1);
+    turn(&w);
+    assert_null(w.server.calls);
+    close_world(&w);
+}
+
+static void test_idle(void **state)
+{
+    struct world w;
+    (void)state;
+    open_world(&w, NULL, 0);
+    seconds_pass(&w, LIMIT_H2_IDLE_SECONDS - 1);
+    assert_false(has_frame(&w, GOAWAY, 0, 0));
+    seconds_pass(&w, 2);
+    assert_true(has_frame(&w, GOAWAY, 0, 0));
+    assert_int_equal(w.left, 1);
+    close_world(&w);
+}
+
 /* Who is told to go elsewhere gets the end of what runs, and the connection ends with that. */
 static void test_draining(void **state)
 {
@@ -378,8 +423,7 @@ static void test_draining(void **state)
     http2_conn_drain(w.set.first);
     loop(&w);
     assert_true(has_frame(&w, GOAWAY, 0, 0));
-    event_active(&w.set.first->tick, EV_TIMEOUT, 0); /* a second later */
-    loop(&w);
+    seconds_pass(&w, 1);
     while (w.server.calls)
         turn(&w);
     assert_int_equal(stats(&w).cancelled, 0);
@@ -408,10 +452,7 @@ static void test_a_reset_that_waits(void **state)
     bufferevent_disable(w.client, EV_READ);
     bufferevent_write(c->bev, junk, sizeof junk);
     c->queued += sizeof junk;
-    w.hand.clock.now_us += (LIMIT_WRITE_SECONDS + 1) * INT64_C(1000000);
-    event_active(&c->tick, EV_TIMEOUT, 0);
-    for (int i = 0; i < 8; i++)
-        event_base_loop(w.set.base, EVLOOP_NONBLOCK);
+    seconds_pass(&w, LIMIT_WRITE_SECONDS + 1);
     assert_non_null(w.server.calls->x); /* the reset waits */
     bufferevent_enable(w.client, EV_READ);
     engine_turn(w.server.engine);
@@ -484,6 +525,8 @@ int main(void)
         cmocka_unit_test(test_leaving_between_steps),
         cmocka_unit_test(test_leaving_with_a_large_body),
         cmocka_unit_test(test_closing),
+        cmocka_unit_test(test_silence),
+        cmocka_unit_test(test_idle),
         cmocka_unit_test(test_draining),
         cmocka_unit_test(test_a_reset_that_waits),
         cmocka_unit_test(test_a_client_that_reads_late),
