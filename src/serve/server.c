@@ -4,6 +4,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/slice.h"
 #include "kernels/kv_layout.h"
 #include "serve/internal.h"
 #include "serve/warm.h"
@@ -132,6 +133,7 @@ static void on_loaded(evutil_socket_t fd, short what, void *arg)
         return;
     }
     engine_info(s->engine, &s->info);
+    slice_short(); /* all threads that compute have been started */
     s->model_name = s->options.served_model_name ? s->options.served_model_name : s->loader.name;
     s->state = SERVER_READY;
     state_changed(s);

@@ -1,8 +1,12 @@
 """Start and stop of the server: the ready line, readiness, a port in use, the end by SIGTERM."""
 
+import ctypes
 import json
+import os
+import platform
 import signal
 import socket
+import struct
 import subprocess
 import time
 import urllib.error
@@ -69,3 +73,24 @@ def test_a_signal_during_loading_ends_it(binary, model, number):
             process.kill()
     assert process.returncode == 0, log
     assert "server.end" in log and "ready" not in out
+
+
+def scheduling(thread: int) -> tuple[int, int]:
+    """Its niceness and its slice in ns (0: the kernel has none of its own for a thread)."""
+    attributes = ctypes.create_string_buffer(56)
+    get = {"x86_64": 315}[platform.machine()]  # sched_getattr(2)
+    assert ctypes.CDLL(None).syscall(get, thread, attributes, 56, 0) == 0
+    _, _, _, nice, _, runtime = struct.unpack("=IIQiIQ", attributes.raw[:32])
+    return nice, runtime
+
+
+def test_the_io_thread_pre_empts_the_others(servers, tiny):
+    """Or a token that is ready waits for milliseconds while they compute the next ones."""
+    server = servers(tiny)
+    io = server.process.pid
+    threads = {int(name): scheduling(int(name)) for name in os.listdir(f"/proc/{io}/task")}
+    nice, own = threads.pop(io)
+    assert any(other_nice > nice for other_nice, _ in threads.values())
+    if own > 0:  # Linux 6.12
+        assert own == 100_000 and all(slice_ns > own for _, slice_ns in threads.values())
+    assert server.stop() == 0
