@@ -100,8 +100,7 @@ $(B)/src/serve/grpc_reflect.o: build/proto/descriptors.bin
 # The page: every file of src/serve/page, and libraries that Debian ships (tools/deps), gzipped.
 LIBJS ?= /usr/share/javascript
 PAGE := $(sort $(wildcard src/serve/page/*)) chart.js=$(LIBJS)/chart.js/chart.min.js
-PAGE_FILES := $(foreach file,$(PAGE),$(lastword $(subst =, ,$(file))))
-build/page/assets.inc: tools/embed-page build/page/files $(wildcard $(PAGE_FILES))
+build/page/assets.inc: tools/embed-page build/page/files $(foreach file,$(PAGE),$(lastword $(subst =, ,$(file))))
 	@tools/embed-page $(@D) $(PAGE)
 $(B)/src/serve/assets.o: build/page/assets.inc
 
@@ -191,6 +190,7 @@ e2e: all model venv ## the black box tests alone
 test-page: ## the page in Debian's Chromium, and a Prometheus over a real server
 	@tools/deps build model page
 	$(SUBMAKE) all model venv
+	@node --test $(wildcard tests/page/units/*) > build/page/units.log || { cat build/page/units.log; exit 1; }
 	@.venv/bin/python -m pytest -q $(wildcard tests/page tests/prometheus)
 
 .PHONY: asan ubsan tsan
