@@ -100,7 +100,7 @@ def test_unknown_model(small):
 
 @pytest.mark.parametrize("method, path, status, allow", [
     ("GET", "/nothing", 404, None),
-    ("POST", "/", 404, None),
+    ("POST", "/", 405, "GET, HEAD, OPTIONS"),
     ("GET", "/v1/models/other", 404, None),
     ("GET", CHAT, 405, "POST, OPTIONS"),
     ("DELETE", TEXT, 405, "POST, OPTIONS"),

@@ -341,6 +341,8 @@ def test_an_open_stream_wakes_nobody_else(servers, tiny):
     """A thread that was never woken has slept as often as before, however loaded the machine is."""
     server = servers(tiny)
     io = str(server.process.pid)
+    if "libtsan" in Path(f"/proc/{io}/maps").read_text():
+        pytest.skip("a thread of the sanitizer's own wakes all the time")
     assert ask(server, "warm") == 200
     with Listener(server) as listener:
         listener.until(bool, "stats")
