@@ -100,7 +100,8 @@ $(B)/src/serve/grpc_reflect.o: build/proto/descriptors.bin
 # The page: every file of src/serve/page, and libraries that Debian ships (tools/deps), gzipped.
 LIBJS ?= /usr/share/javascript
 PAGE := $(sort $(wildcard src/serve/page/*)) chart.js=$(LIBJS)/chart.js/chart.min.js
-build/page/assets.inc: tools/embed-page build/page/files $(foreach file,$(PAGE),$(lastword $(subst =, ,$(file))))
+PAGE_FILES := $(foreach file,$(PAGE),$(lastword $(subst =, ,$(file))))
+build/page/assets.inc: tools/embed-page build/page/files $(wildcard $(PAGE_FILES))
 	@tools/embed-page $(@D) $(PAGE)
 $(B)/src/serve/assets.o: build/page/assets.inc
 
@@ -188,7 +189,7 @@ e2e: all model venv ## the black box tests alone
 # Slower than `make test` wants, and with large packages; .ci/run runs it too.
 .PHONY: test-page
 test-page: ## the page in Debian's Chromium, and a Prometheus over a real server
-	@tools/deps build model page
+	@tools/deps build model test page
 	$(SUBMAKE) all model venv
 	@node --test $(wildcard tests/page/units/*) > build/page/units.log || { cat build/page/units.log; exit 1; }
 	@.venv/bin/python -m pytest -q $(wildcard tests/page tests/prometheus)

@@ -198,7 +198,7 @@ def test_who_waits(servers, model):
 def test_while_loading(binary, tiny, tmp_path):
     """It says so, and once more when it is ready: hundreds of prompts are warmed meanwhile."""
     warm = tmp_path / "warm"
-    prompts = [[3 + (i + j * j) % 90 for j in range(250)] for i in range(400)]
+    prompts = [[3 + (i + j * j) % 90 for j in range(250)] for i in range(150)]
     warm.write_text("".join(json.dumps({"prompt": prompt}) + "\n" for prompt in prompts))
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
@@ -241,7 +241,7 @@ def until(client: Client, number: int, events: Events, done) -> None:
             events.feed(payload)
 
 
-def test_a_reader_that_does_not_read(servers, tiny):
+def test_a_client_that_does_not_read(servers, tiny):
     """HTTP/2, whose window is exact: 65535 bytes are sent, as many as LIMIT_LIVE_BUFFER wait, whole
     events are dropped. Nobody is delayed, and what comes later says how many there were."""
     server = servers(tiny, "--grpc-port", 0)
@@ -263,6 +263,37 @@ def test_a_reader_that_does_not_read(servers, tiny):
     assert 100 < kept < 400  # 192 KiB of them
     assert missed >= n - kept  # and some of stats
     assert events.text == b""
+
+
+def flood(server, name: str, n: int) -> None:
+    """n requests on one connection, their names as long as is echoed."""
+    url = urlsplit(server.url)
+    connection = http.client.HTTPConnection(url.hostname, url.port, timeout=60)
+    for i in range(n):
+        connection.request("POST", COMPLETION, b'{"prompt":[3],"max_tokens":1}',
+                           {"X-Request-Id": f"{name}-{i}-".ljust(128, "x")})
+        assert connection.getresponse().read()
+    connection.close()
+
+
+def test_a_browser_that_does_not_read(servers, tiny):
+    """HTTP/1.1, where the kernel takes some megabytes as well; the server keeps none of it."""
+    server, each = servers(tiny), 1000
+    with Listener(server) as listener:
+        names = "abcd"
+        clients = [threading.Thread(target=flood, args=(server, name, each)) for name in names]
+        for client in clients:
+            client.start()
+        for client in clients:
+            client.join()
+        listener.until(bool, "missed")
+        listener.until(lambda _: listener.events.all[-1][0] == "stats", "stats")
+    told = [entry["request_id"].split("-") for entry in listener.events.of("request")]
+    for name in names:
+        order = [int(i) for client, i, _ in told if client == name]
+        assert order == sorted(set(order))
+    missed = sum(m["events"] for m in listener.events.of("missed"))
+    assert missed > 0 and len(told) + missed >= len(names) * each
 
 
 def test_a_hundred_readers(servers, tiny):

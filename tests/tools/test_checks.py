@@ -1,5 +1,7 @@
 """The checks of tools/ find what they are there for: each is run on a small tree with one fault."""
 
+import gzip
+import hashlib
 import subprocess
 from pathlib import Path
 
@@ -89,3 +91,31 @@ def test_limits(tmp_path):
     assert run_tool("check-limits", "--write", tmp_path).returncode == 0
     assert "| `LIMIT_A` | 8 Mi | bytes |" in (tmp_path / "docs/limits.md").read_text()
     assert run_tool("check-limits", tmp_path).returncode == 0
+
+
+def test_embed_page(tmp_path):
+    write(tmp_path / "b.js", "// b\n" * 100)
+    write(tmp_path / "lib/a.min.js", "// a\n")
+    out = tmp_path / "out"
+    result = run_tool("embed-page", out, tmp_path / "b.js", f"a.js={tmp_path}/lib/a.min.js")
+    assert result.returncode == 0, result.stderr
+    first, second = (out / "assets.inc").read_text().splitlines()
+    assert first.startswith('ASSET(0, "a.js", "text/javascript; charset=utf-8", "')
+    assert second.startswith('ASSET(1, "b.js", ') and f'"{out}/b.js.gz")' in second
+    packed = (out / "b.js.gz").read_bytes()
+    assert gzip.decompress(packed) == (tmp_path / "b.js").read_bytes()
+    hashed = hashlib.sha256((tmp_path / "b.js").read_bytes()).hexdigest()[:16]
+    assert f'"{hashed}", 500, {len(packed)}, ' in second
+
+
+@pytest.mark.parametrize("name, message", [
+    ("a.exe", "expected .html, .css"),
+    ("none.js", "make deps installs what is missing"),
+    ("a b.js", "a name has letters"),
+])
+def test_embed_page_refuses(tmp_path, name, message):
+    if name != "none.js":
+        write(tmp_path / name, "x")
+    result = run_tool("embed-page", tmp_path / "out", tmp_path / name)
+    assert result.returncode == 1 and message in result.stderr
+    assert not (tmp_path / "out/assets.inc").exists()
