@@ -90,6 +90,8 @@ class Prometheus:
             with urllib.request.urlopen(url, timeout=30) as response:
                 return json.load(response)["data"]
         except urllib.error.HTTPError as error:
+            if error.code == 503:  # it is still starting
+                raise
             raise AssertionError(f"{parameters}: {error.read().decode()}") from error
 
     def query(self, expression: str) -> list[dict]:
