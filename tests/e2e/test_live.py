@@ -379,13 +379,13 @@ def test_an_open_stream_wakes_nobody_else(servers, tiny):
         listener.until(bool, "stats")
         n_steps, before = steps(server), still(server, but=io)
         n = len(listener.events.of("stats"))
-        listener.until(lambda _: len(listener.events.of("stats")) >= n + 2, "stats")
+        listener.until(lambda _: len(listener.events.of("stats")) > n, "stats")
         after = wakes(server)
         assert steps(server) == n_steps
         assert {t: v for t, v in after.items() if t != io} == {
             t: v for t, v in before.items() if t != io}
         assert len(after) >= 2 and any(name == "engine" for name, _, _ in after.values())
-        assert after[io][1] >= before[io][1] + 2  # the counters do count
+        assert after[io][1] >= before[io][1] + 1  # the counters do count
     while not ends(server):
         time.sleep(0.01)
     before = still(server)
