@@ -7,10 +7,12 @@ import time
 
 import pytest
 from grpc_client import address, generate, text_of
-from h2wire import END_HEADERS, END_STREAM, HEADERS, RST, Client, frame, message
+from h2wire import (ACK, DATA, END_HEADERS, END_STREAM, HEADERS, RST, SETTINGS, Client, frame,
+                    message)
 
 GENERATE = "/firstlight.v1.Inference/Generate"
 TOKENIZE = "/firstlight.v1.Inference/Tokenize"
+FLOW_CONTROL_ERROR = 3
 CONNECTIONS, STREAMS = 4, 250
 SAMPLING = {"max_tokens": 24, "temperature": 0.8, "seed": 7, "ignore_eos": True}
 
@@ -132,3 +134,20 @@ def test_frames_that_nobody_takes(host):
                                      for stream in range(first, first + 2000, 2)))
     until_idle(host)
     assert any("it takes no answers" in line for line in host.lines)
+
+
+def test_bodies_that_are_never_whole(host):
+    """They fill the window of the connection (LIMIT_H2_UNREAD); more breaks the protocol."""
+    part = bytes(16384)
+    sent = 0
+    with Client(address(host), timeout=60) as client:
+        client.send(frame(SETTINGS, ACK))
+        with contextlib.suppress(ConnectionError):
+            for _ in range(8):
+                stream = client.open(GENERATE, ("content-type", "application/grpc"))
+                for _ in range(500):
+                    client.send(frame(DATA, 0, stream, part))
+                    sent += len(part)
+        assert client.end() in (FLOW_CONTROL_ERROR, None)  # None: its reset came first
+    assert sent < 8 * 500 * len(part)
+    until_idle(host)
