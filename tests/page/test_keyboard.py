@@ -112,7 +112,7 @@ def test_focus_is_seen(visit, stub) -> None:
     page = visit(stub.url)
     page.ask("hi")
     page.wait(lambda: page.keys(Keys.TAB) or focus(page) == "")
-    for _ in range(19):
+    for _ in range(16):
         page.keys(Keys.TAB)
         outline = page.js("""const s = getComputedStyle(document.activeElement);
                              const box = getComputedStyle(

@@ -2,15 +2,18 @@
 
 import { sseEvents } from './sse.js';
 
-/* --- The key -------------------------------------------------------------------------------------- */
+/* --- The key --- */
 
 const KEY = 'firstlight.key';
 let keyOfThisPage = ''; /* where nothing can be stored */
 
 /** The API key, or ''. */
 export function key() {
-    return kept(() => sessionStorage.getItem(KEY)) || kept(() => localStorage.getItem(KEY))
-        || keyOfThisPage;
+    return (
+        kept(() => sessionStorage.getItem(KEY)) ||
+        kept(() => localStorage.getItem(KEY)) ||
+        keyOfThisPage
+    );
 }
 
 /** Keeps it until the tab is closed, or in this browser if `remember`. '' forgets it. */
@@ -18,8 +21,7 @@ export function setKey(value, remember) {
     keyOfThisPage = value;
     kept(() => sessionStorage.removeItem(KEY));
     kept(() => localStorage.removeItem(KEY));
-    if (value)
-        kept(() => (remember ? localStorage : sessionStorage).setItem(KEY, value));
+    if (value) kept(() => (remember ? localStorage : sessionStorage).setItem(KEY, value));
 }
 
 function kept(action) {
@@ -30,7 +32,7 @@ function kept(action) {
     }
 }
 
-/* --- Errors --------------------------------------------------------------------------------------- */
+/* --- Errors --- */
 
 /** What went wrong, as the server or the browser has it. */
 export class ApiError extends Error {
@@ -51,9 +53,14 @@ async function errorOf(response) {
     let error = {};
     try {
         error = JSON.parse(body).error ?? {};
-    } catch { /* a proxy's page, say */ }
-    return new ApiError(response.status, error.message ?? `the server answered ${response.status}`,
-        { type: error.type, param: error.param, code: error.code, retryMs: retryMs(response) });
+    } catch {
+        /* a proxy's page, say */
+    }
+    return new ApiError(
+        response.status,
+        error.message ?? `the server answered ${response.status}`,
+        { type: error.type, param: error.param, code: error.code, retryMs: retryMs(response) },
+    );
 }
 
 /** Retry-After in milliseconds (the finer header first); undefined: none. */
@@ -63,7 +70,7 @@ function retryMs(response) {
     return fine >= 0 ? fine : seconds >= 0 ? seconds * 1000 : undefined;
 }
 
-/* --- Requests ------------------------------------------------------------------------------------- */
+/* --- Requests --- */
 
 /**
  * @param {string} path
@@ -73,14 +80,16 @@ function retryMs(response) {
  */
 export async function request(path, options = {}) {
     const headers = new Headers(options.headers);
-    if (key())
-        headers.set('Authorization', `Bearer ${key()}`);
-    const response = await fetch(path, { cache: 'no-store', credentials: 'omit', ...options, headers })
-        .catch((error) => {
-            throw error.name === 'AbortError' ? error : new ApiError(0, 'no answer');
-        });
-    if (!response.ok)
-        throw await errorOf(response);
+    if (key()) headers.set('Authorization', `Bearer ${key()}`);
+    const response = await fetch(path, {
+        cache: 'no-store',
+        credentials: 'omit',
+        ...options,
+        headers,
+    }).catch((error) => {
+        throw error.name === 'AbortError' ? error : new ApiError(0, 'no answer');
+    });
+    if (!response.ok) throw await errorOf(response);
     return response;
 }
 
@@ -113,15 +122,15 @@ export async function serverState() {
 export async function ask(body, { signal, requestId, onAccepted, onText }) {
     const sent = performance.now();
     const response = await request('/v1/chat/completions', {
-        method: 'POST', signal,
+        method: 'POST',
+        signal,
         headers: { 'Content-Type': 'application/json', 'X-Request-Id': requestId },
         body: JSON.stringify({ ...body, stream: true, stream_options: { include_usage: true } }),
     });
     onAccepted();
     const answer = { finish: '' };
     for await (const { data } of eventsOrLost(response.body)) {
-        if (data === '[DONE]')
-            return answer;
+        if (data === '[DONE]') return answer;
         takeChunk(JSON.parse(data), answer, sent, onText);
     }
     throw lost();
@@ -152,9 +161,6 @@ function takeChunk(chunk, answer, sent, onText) {
         answer.client_ms ??= performance.now() - sent;
         onText(choice.delta.content);
     }
-    if (choice?.finish_reason)
-        answer.finish = choice.finish_reason;
-    for (const name of MEASURED)
-        if (chunk[name])
-            answer[name] = chunk[name];
+    if (choice?.finish_reason) answer.finish = choice.finish_reason;
+    for (const name of MEASURED) if (chunk[name]) answer[name] = chunk[name];
 }

@@ -1,4 +1,4 @@
-/** Puts the page together: views by the address, the top bar, keys, and what state the server is in. */
+/** Puts the page together: views by the address, the top bar, keys, the state of the server. */
 
 import { modelName, serverState } from './api.js';
 import { Chat } from './chat.js';
@@ -15,16 +15,15 @@ const STATES = {
 const chat = new Chat({ banner, closeSide: () => openSide(false) });
 let dashboard = null; /* loaded when it is first looked at */
 
-/* --- Banner --------------------------------------------------------------------------------------- */
+/* --- Banner --- */
 
 function banner(text) {
     const element = byId('banner');
     element.hidden = text === '';
-    if (element.textContent !== text)
-        element.textContent = text;
+    if (element.textContent !== text) element.textContent = text;
 }
 
-/* --- Views ---------------------------------------------------------------------------------------- */
+/* --- Views --- */
 
 async function route() {
     const [, view = 'chat', id = ''] = location.hash.split('/');
@@ -37,9 +36,10 @@ async function route() {
     document.title = isDashboard ? 'Dashboard · firstlight' : 'firstlight';
     openSide(false);
     if (isDashboard) {
-        dashboard ??= new (await import('./dashboard.js')).Dashboard(byId('dashboard'), () => chat.key());
-        if (location.hash.startsWith('#/dashboard'))
-            dashboard.show();
+        dashboard ??= new (await import('./dashboard.js')).Dashboard(byId('dashboard'), () =>
+            chat.key(),
+        );
+        if (location.hash.startsWith('#/dashboard')) dashboard.show();
     } else {
         dashboard?.hide();
         chat.show(id);
@@ -47,13 +47,11 @@ async function route() {
 }
 
 function mark(id, current) {
-    if (current)
-        byId(id).setAttribute('aria-current', 'page');
-    else
-        byId(id).removeAttribute('aria-current');
+    if (current) byId(id).setAttribute('aria-current', 'page');
+    else byId(id).removeAttribute('aria-current');
 }
 
-/* --- The list of conversations, which lies over the chat where the screen is narrow ------------------ */
+/* --- The list of conversations, which lies over the chat on a narrow screen --- */
 
 const narrow = matchMedia('(max-width: 52rem)');
 
@@ -63,15 +61,14 @@ function openSide(open) {
     side.inert = narrow.matches && !open;
     byId('veil').hidden = !(narrow.matches && open);
     byId('menu').setAttribute('aria-expanded', String(open));
-    if (open)
-        byId('new-chat').focus();
+    if (open) byId('new-chat').focus();
 }
 
 function isSideOpen() {
     return narrow.matches && byId('side').classList.contains('open');
 }
 
-/* --- The top bar ------------------------------------------------------------------------------------ */
+/* --- The top bar --- */
 
 function nextTheme() {
     const next = THEMES[(THEMES.indexOf(theme()) + 1) % THEMES.length];
@@ -95,7 +92,7 @@ function topBar() {
     openSide(false);
 }
 
-/* --- The server ------------------------------------------------------------------------------------- */
+/* --- The server --- */
 
 async function greet() {
     const state = await serverState().catch(() => 'unreachable');
@@ -110,41 +107,48 @@ async function greet() {
         byId('model').textContent = name;
         chat.setModel(name);
     } catch (error) {
-        if (error.status === 401)
-            await chat.key();
+        if (error.status === 401) await chat.key();
     }
 }
 
-/* --- Keys ------------------------------------------------------------------------------------------- */
+/* --- Keys --- */
 
 const shortcuts = [
     { key: '/', words: 'write a message', does: () => inChat(() => chat.focus()) },
     { key: 'n', words: 'new chat', does: () => inChat(() => chat.create()) },
-    { key: 'r', words: 'regenerate the last answer', does: () => inChat(() => chat.regenerateLast()) },
+    {
+        key: 'r',
+        words: 'regenerate the last answer',
+        does: () => inChat(() => chat.regenerateLast()),
+    },
     { key: 'e', words: 'edit your last message', does: () => inChat(() => chat.editLast()) },
     { key: 'p', words: 'parameters', does: () => inChat(() => chat.params()) },
     { key: ']', words: 'next conversation in the list', does: () => inChat(() => chat.step(1)) },
     { key: '[', words: 'the one before', does: () => inChat(() => chat.step(-1)) },
-    { key: 'd', words: 'dashboard', does: () => { location.hash = '#/dashboard'; } },
+    {
+        key: 'd',
+        words: 'dashboard',
+        does: () => {
+            location.hash = '#/dashboard';
+        },
+    },
     { key: 'c', words: 'chat', does: () => byId('tab-chat').click() },
     { key: 't', words: 'light, dark, or as the system says', does: nextTheme },
     { key: '?', words: 'this list', does: () => openHelp(shortcuts) },
 ];
 
 function inChat(action) {
-    if (!byId('chat').hidden)
-        action();
+    if (!byId('chat').hidden) action();
 }
 
 function escape() {
-    if (!isSideOpen())
-        return !byId('chat').hidden && chat.stop();
+    if (!isSideOpen()) return !byId('chat').hidden && chat.stop();
     openSide(false);
     byId('menu').focus();
     return true;
 }
 
-/* --- Start ------------------------------------------------------------------------------------------ */
+/* --- Start --- */
 
 topBar();
 listenToKeys(shortcuts, escape);
@@ -152,7 +156,6 @@ addEventListener('hashchange', route);
 document.addEventListener('keychange', greet);
 await chat.open();
 await route();
-if (!byId('chat').hidden)
-    chat.focus();
+if (!byId('chat').hidden) chat.focus();
 greet();
 document.documentElement.dataset.ready = 'true';

@@ -40,46 +40,94 @@ export class TimeChart {
     constructor(what) {
         this.what = what;
         this.canvas = el('canvas', { role: 'img', 'aria-label': what.title });
-        this.element = el('figure', { class: 'chart' },
+        this.element = el(
+            'figure',
+            { class: 'chart' },
             el('figcaption', {}, el('h3', {}, what.title), el('p', { class: 'hint' }, what.note)),
             el('div', { class: 'canvas' }, this.canvas),
-            el('ul', { class: 'legend' }, what.lines.map((line) => el('li', {},
-                el('span', { class: `swatch ${line.dashed ? 'dashed' : ''}`,
-                    style: { '--swatch': `var(${line.colour})` } }), line.name))));
+            el(
+                'ul',
+                { class: 'legend' },
+                what.lines.map((line) =>
+                    el(
+                        'li',
+                        {},
+                        el('span', {
+                            class: `swatch ${line.dashed ? 'dashed' : ''}`,
+                            style: { '--swatch': `var(${line.colour})` },
+                        }),
+                        line.name,
+                    ),
+                ),
+            ),
+        );
     }
 
     async show() {
         const Chart = await load();
-        this.#chart ??= new Chart(this.canvas, { type: 'line', data: { datasets: this.#datasets() },
-            options: this.#options() });
+        this.#chart ??= new Chart(this.canvas, {
+            type: 'line',
+            data: { datasets: this.#datasets() },
+            options: this.#options(),
+        });
         this.restyle();
     }
 
     #datasets() {
         const { lines, stacked } = this.what;
-        return lines.map((line) => ({ label: line.name, data: [], borderWidth: stacked ? 0 : 1.8,
-            pointRadius: 0, pointHitRadius: 6, fill: stacked ? 'stack' : false, tension: 0,
-            borderDash: line.dashed ? [5, 4] : [], yAxisID: line.axis ?? 'left',
-            stepped: this.what.stepped }));
+        return lines.map((line) => ({
+            label: line.name,
+            data: [],
+            borderWidth: stacked ? 0 : 1.8,
+            pointRadius: 0,
+            pointHitRadius: 6,
+            fill: stacked ? 'stack' : false,
+            tension: 0,
+            borderDash: line.dashed ? [5, 4] : [],
+            yAxisID: line.axis ?? 'left',
+            stepped: this.what.stepped,
+        }));
     }
 
     #options() {
         const { unit, right, stacked, most } = this.what;
-        const axis = (position, title) => ({ position, beginAtZero: true, stacked, suggestedMax: most,
+        const axis = (position, title) => ({
+            position,
+            beginAtZero: true,
+            stacked,
+            suggestedMax: most,
             title: { display: title !== 'ms', text: title },
             ticks: { maxTicksLimit: 5, callback: title === 'ms' ? duration : short },
-            grid: { drawOnChartArea: position === 'left' }, border: { display: false } });
+            grid: { drawOnChartArea: position === 'left' },
+            border: { display: false },
+        });
         return {
-            animation: false, parsing: false, normalized: true, maintainAspectRatio: false,
-            responsive: true, interaction: { mode: 'index', intersect: false },
-            plugins: { legend: { display: false }, tooltip: { callbacks: {
-                title: (items) => `${Math.round(-items[0].parsed.x)} s ago`,
-                label: (item) => ` ${item.dataset.label}: ${withUnit(item.parsed.y,
-                    item.dataset.yAxisID === 'right' ? right : unit)}`,
-            } } },
+            animation: false,
+            parsing: false,
+            normalized: true,
+            maintainAspectRatio: false,
+            responsive: true,
+            interaction: { mode: 'index', intersect: false },
+            plugins: {
+                legend: { display: false },
+                tooltip: {
+                    callbacks: {
+                        title: (items) => `${Math.round(-items[0].parsed.x)} s ago`,
+                        label: (item) =>
+                            ` ${item.dataset.label}: ${withUnit(
+                                item.parsed.y,
+                                item.dataset.yAxisID === 'right' ? right : unit,
+                            )}`,
+                    },
+                },
+            },
             scales: {
-                x: { type: 'linear', max: 0, ticks: { maxTicksLimit: 8, maxRotation: 0,
-                    callback: ago }, grid: { display: false } },
+                x: {
+                    type: 'linear',
+                    max: 0,
+                    ticks: { maxTicksLimit: 8, maxRotation: 0, callback: ago },
+                    grid: { display: false },
+                },
                 left: axis('left', unit),
                 ...(right && { right: axis('right', right) }),
             },
@@ -88,8 +136,7 @@ export class TimeChart {
 
     /** Colours of the theme. */
     restyle() {
-        if (!this.#chart)
-            return;
+        if (!this.#chart) return;
         const { scales, plugins } = this.#chart.options;
         this.#chart.data.datasets.forEach((dataset, i) => {
             dataset.borderColor = dataset.backgroundColor = colour(this.what.lines[i].colour);
@@ -107,8 +154,7 @@ export class TimeChart {
 
     /** @param {import('./history.js').History} history */
     draw(history, ms) {
-        if (!this.#chart)
-            return;
+        if (!this.#chart) return;
         this.#chart.data.datasets.forEach((dataset, i) => {
             dataset.data = history.series(ms, this.what.lines[i].value);
         });
@@ -121,15 +167,15 @@ export class TimeChart {
 
     /* What a screen reader reads when it comes by; nothing announces it. */
     #describe(sample) {
-        const values = sample ? this.what.lines.map((line) =>
-            `${line.name} ${short(line.value(sample) ?? NaN)}`) : [];
+        const values = sample
+            ? this.what.lines.map((line) => `${line.name} ${short(line.value(sample) ?? NaN)}`)
+            : [];
         this.canvas.setAttribute('aria-label', `${this.what.title}, now: ${values.join(', ')}`);
     }
 }
 
 function ago(seconds) {
-    if (seconds === 0)
-        return 'now';
+    if (seconds === 0) return 'now';
     const past = -seconds;
     return past % 60 === 0 ? `−${past / 60} min` : past % 15 === 0 ? `−${past} s` : '';
 }

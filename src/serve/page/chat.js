@@ -2,8 +2,15 @@
 
 import { modelName } from './api.js';
 import { Composer } from './composer.js';
-import { addMessage, messageOf, newConversation, path, requestMessages, select, siblings }
-    from './conversation.js';
+import {
+    addMessage,
+    messageOf,
+    newConversation,
+    path,
+    requestMessages,
+    select,
+    siblings,
+} from './conversation.js';
 import { byId, el, fill } from './dom.js';
 import { askKey } from './keydialog.js';
 import { MessageView } from './messageview.js';
@@ -13,8 +20,11 @@ import { Follow } from './scroll.js';
 import { Sidebar } from './sidebar.js';
 import { keepSetting, setting, Store, storeTrouble } from './store.js';
 
-const EXAMPLES = ['Explain what a prefix cache is in two sentences.',
-    'Write a short poem about the first light of day.', 'Give me a table of three prime numbers and their squares.'];
+const EXAMPLES = [
+    'Explain what a prefix cache is in two sentences.',
+    'Write a short poem about the first light of day.',
+    'Give me a table of three prime numbers and their squares.',
+];
 
 export class Chat {
     #store = new Store();
@@ -31,19 +41,25 @@ export class Chat {
         this.log = byId('log');
         this.follow = new Follow(this.log, byId('latest'));
         this.composer = new Composer(byId('composer'), {
-            send: (text) => this.send(text), stop: () => this.stop(),
-            params: () => this.params(), editLast: () => this.editLast(),
+            send: (text) => this.send(text),
+            stop: () => this.stop(),
+            params: () => this.params(),
+            editLast: () => this.editLast(),
         });
         this.sidebar = new Sidebar(byId('side'), {
-            create: () => this.create(), open: (id) => this.goTo(id),
-            rename: (c, title) => this.#rename(c, title), remove: (c) => this.#remove(c),
+            create: () => this.create(),
+            open: (id) => this.goTo(id),
+            rename: (c, title) => this.#rename(c, title),
+            remove: (c) => this.#remove(c),
         });
     }
 
     /** Reads what is kept. Before it, the page shows an empty chat that can be written to. */
     async open() {
-        if (!await this.#store.open())
-            this.page.banner('This browser keeps no data for this page: conversations last until it is closed.');
+        if (!(await this.#store.open()))
+            this.page.banner(
+                'This browser keeps no data for this page: conversations last until it is closed.',
+            );
         const kept = await this.#store.all().catch(() => []);
         this.#conversations = [...kept, ...this.#conversations];
         this.#store.onOthers((id) => this.#reload(id));
@@ -53,8 +69,7 @@ export class Chat {
     /** Shows that conversation, or a new one; from the address. */
     show(id) {
         const found = this.#conversations.find((c) => c.id === id);
-        if (id && id === this.#current.id)
-            return;
+        if (id && id === this.#current.id) return;
         if (found || this.#current.messages.length > 0)
             this.#current = found ?? newConversation(Date.now(), setting('defaults', {}));
         this.#drawAll();
@@ -78,8 +93,7 @@ export class Chat {
     step(by) {
         const ids = [...document.querySelectorAll('.conversations li')].map((li) => li.dataset.id);
         const next = ids[ids.indexOf(this.#current.id) + by];
-        if (next)
-            this.goTo(next);
+        if (next) this.goTo(next);
     }
 
     send(text) {
@@ -99,15 +113,13 @@ export class Chat {
 
     regenerateLast() {
         const last = path(this.#current).findLast((m) => m.role === 'assistant');
-        if (last)
-            this.regenerate(last);
+        if (last) this.regenerate(last);
     }
 
     /* An answer of which nothing came makes room for the next try. */
     regenerate(message) {
         const conversation = this.#current;
-        if (this.#runs.has(conversation.id))
-            return;
+        if (this.#runs.has(conversation.id)) return;
         if (message.text === '')
             conversation.messages = conversation.messages.filter((m) => m !== message);
         this.#answer(messageOf(conversation, message.parent));
@@ -119,8 +131,7 @@ export class Chat {
             onKeep: (settings) => {
                 Object.assign(conversation, settings);
                 this.#drawComposer();
-                if (conversation.messages.length > 0)
-                    this.#save(conversation);
+                if (conversation.messages.length > 0) this.#save(conversation);
             },
             onDefault: (settings) => keepSetting('defaults', settings),
         });
@@ -145,11 +156,9 @@ export class Chat {
 
     #ask(parent, text) {
         const conversation = this.#current;
-        if (this.#runs.has(conversation.id))
-            return;
+        if (this.#runs.has(conversation.id)) return;
         const question = addMessage(conversation, parent, 'user', text, Date.now());
-        if (!this.#conversations.includes(conversation))
-            this.#conversations.push(conversation);
+        if (!this.#conversations.includes(conversation)) this.#conversations.push(conversation);
         this.#answer(question);
         if (!location.hash.endsWith(conversation.id))
             history.replaceState(null, '', `#/chat/${conversation.id}`);
@@ -164,21 +173,23 @@ export class Chat {
         this.#drawAll();
         this.follow.toEnd();
         this.#save(conversation);
-        run.start({ ...await this.#body(conversation, question) });
+        run.start({ ...(await this.#body(conversation, question)) });
     }
 
     async #body(conversation, question) {
         this.#model ||= await modelName().catch(() => '');
-        return { ...conversation.params, ...(this.#model && { model: this.#model }),
-            messages: requestMessages(conversation, question) };
+        return {
+            ...conversation.params,
+            ...(this.#model && { model: this.#model }),
+            messages: requestMessages(conversation, question),
+        };
     }
 
     #ended(conversation) {
         this.#runs.delete(conversation.id);
         conversation.updated = Date.now();
         this.#drawSide();
-        if (conversation === this.#current)
-            this.#drawComposer();
+        if (conversation === this.#current) this.#drawComposer();
     }
 
     /* --- Keeping --- */
@@ -192,12 +203,10 @@ export class Chat {
     }
 
     async #reload(id) {
-        if (this.#runs.has(id))
-            return;
+        if (this.#runs.has(id)) return;
         const kept = await this.#store.get(id);
         this.#conversations = this.#conversations.filter((c) => c.id !== id);
-        if (kept)
-            this.#conversations.push(kept);
+        if (kept) this.#conversations.push(kept);
         if (id === this.#current.id && kept) {
             this.#current = kept;
             this.#drawAll();
@@ -232,10 +241,8 @@ export class Chat {
         const messages = path(this.#current);
         this.#views = messages.map((m) => this.#view(m, kept));
         kept.forEach((view) => view.leave());
-        if (messages.length > 0)
-            this.log.replaceChildren(...this.#views.map((v) => v.element));
-        else
-            fill(this.log, this.#welcome());
+        if (messages.length > 0) this.log.replaceChildren(...this.#views.map((v) => v.element));
+        else fill(this.log, this.#welcome());
         this.#drawSide();
         this.#drawComposer();
     }
@@ -244,20 +251,28 @@ export class Chat {
     #view(message, kept) {
         const variants = siblings(this.#current, message);
         const old = kept.get(message.id);
-        if (old && old.variants.length === variants.length && old.message === message
-            && !old.element.classList.contains('editing')) {
+        if (
+            old &&
+            old.variants.length === variants.length &&
+            old.message === message &&
+            !old.element.classList.contains('editing')
+        ) {
             kept.delete(message.id);
             return old;
         }
-        const view = new MessageView(message, variants, {
-            regenerate: (m) => this.regenerate(m),
-            edit: (m, text) => this.#ask(m.parent, text),
-            select: (id) => this.#select(id),
-            askKey: () => this.key(),
-        }, () => this.follow.grown());
+        const view = new MessageView(
+            message,
+            variants,
+            {
+                regenerate: (m) => this.regenerate(m),
+                edit: (m, text) => this.#ask(m.parent, text),
+                select: (id) => this.#select(id),
+                askKey: () => this.key(),
+            },
+            () => this.follow.grown(),
+        );
         const running = this.#runs.get(this.#current.id);
-        if (running?.message === message)
-            view.follow(running.run);
+        if (running?.message === message) view.follow(running.run);
         return view;
     }
 
@@ -270,12 +285,30 @@ export class Chat {
     }
 
     #welcome() {
-        return el('div', { class: 'welcome' },
+        return el(
+            'div',
+            { class: 'welcome' },
             el('h1', {}, 'Ask the model, see where the time went'),
-            el('p', {}, 'Under each answer stands what the time to its first token was spent on. ',
-                'The ', el('a', { href: '#/dashboard' }, 'dashboard'), ' shows the same for all requests.'),
-            el('ul', { class: 'examples' }, EXAMPLES.map((text) => el('li', {},
-                el('button', { type: 'button', onclick: () => this.send(text) }, text)))));
+            el(
+                'p',
+                {},
+                'Under each answer stands what the time to its first token was spent on. ',
+                'The ',
+                el('a', { href: '#/dashboard' }, 'dashboard'),
+                ' shows the same for all requests.',
+            ),
+            el(
+                'ul',
+                { class: 'examples' },
+                EXAMPLES.map((text) =>
+                    el(
+                        'li',
+                        {},
+                        el('button', { type: 'button', onclick: () => this.send(text) }, text),
+                    ),
+                ),
+            ),
+        );
     }
 
     #drawSide() {

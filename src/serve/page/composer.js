@@ -11,14 +11,35 @@ export class Composer {
     constructor(form, actions) {
         this.actions = actions;
         this.running = false;
-        this.area = el('textarea', { id: 'prompt', rows: 1, dir: 'auto', 'aria-label': 'Message',
-            placeholder: 'Ask something', enterkeyhint: 'send' });
-        this.params = el('button', { type: 'button', id: 'params', class: 'quiet', onclick: actions.params },
-            icon('sliders'), el('span', {}, 'Parameters'));
+        this.area = el('textarea', {
+            id: 'prompt',
+            rows: 1,
+            dir: 'auto',
+            'aria-label': 'Message',
+            placeholder: 'Ask something',
+            enterkeyhint: 'send',
+        });
+        this.params = el(
+            'button',
+            { type: 'button', id: 'params', class: 'quiet', onclick: actions.params },
+            icon('sliders'),
+            el('span', {}, 'Parameters'),
+        );
         this.button = el('button', { type: 'submit', id: 'send', class: 'primary round' });
-        form.append(el('div', { class: 'box' }, this.area,
-            el('div', { class: 'box-row' }, this.params, this.hint = el('span', { class: 'hint' }),
-                this.button)));
+        form.append(
+            el(
+                'div',
+                { class: 'box' },
+                this.area,
+                el(
+                    'div',
+                    { class: 'box-row' },
+                    this.params,
+                    (this.hint = el('span', { class: 'hint' })),
+                    this.button,
+                ),
+            ),
+        );
         form.addEventListener('submit', (event) => this.#submit(event));
         this.area.addEventListener('keydown', (event) => this.#key(event));
         this.area.addEventListener('input', () => this.#grow());
@@ -55,16 +76,13 @@ export class Composer {
 
     #submit(event) {
         event.preventDefault();
-        if (this.running)
-            this.actions.stop();
-        else
-            this.#send();
+        if (this.running) this.actions.stop();
+        else this.#send();
     }
 
     #send() {
         const text = this.area.value.trim();
-        if (text === '')
-            return;
+        if (text === '') return;
         this.draft = '';
         this.actions.send(text);
     }
@@ -73,8 +91,7 @@ export class Composer {
     #key(event) {
         if (event.key === 'Enter' && !event.shiftKey && !event.isComposing) {
             event.preventDefault();
-            if (!this.running)
-                this.#send();
+            if (!this.running) this.#send();
         } else if (event.key === 'ArrowUp' && this.area.value === '') {
             event.preventDefault();
             this.actions.editLast();

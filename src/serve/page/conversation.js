@@ -20,8 +20,17 @@ export function newId() {
 
 /** @returns {Conversation} */
 export function newConversation(now, defaults = {}) {
-    return { id: newId(), title: '', named: false, created: now, updated: now,
-        system: defaults.system ?? '', params: { ...defaults.params }, messages: [], leaf: null };
+    return {
+        id: newId(),
+        title: '',
+        named: false,
+        created: now,
+        updated: now,
+        system: defaults.system ?? '',
+        params: { ...defaults.params },
+        messages: [],
+        leaf: null,
+    };
 }
 
 /** @returns {Message|undefined} */
@@ -33,8 +42,7 @@ export function messageOf(conversation, id) {
 export function path(conversation) {
     const byId = new Map(conversation.messages.map((m) => [m.id, m]));
     const list = [];
-    for (let m = byId.get(conversation.leaf); m; m = byId.get(m.parent))
-        list.push(m);
+    for (let m = byId.get(conversation.leaf); m; m = byId.get(m.parent)) list.push(m);
     return list.reverse();
 }
 
@@ -51,7 +59,9 @@ export function addMessage(conversation, parent, role, text, now) {
 
 /** Those in whose place the message stands, itself included, oldest first. */
 export function siblings(conversation, message) {
-    return conversation.messages.filter((m) => m.parent === message.parent && m.role === message.role);
+    return conversation.messages.filter(
+        (m) => m.parent === message.parent && m.role === message.role,
+    );
 }
 
 /** Shows the message, and of what followed it the newest. */
@@ -64,29 +74,40 @@ export function select(conversation, id) {
 
 /** The first line, shortened at a word. */
 export function titleOf(text) {
-    const line = text.trim().split('\n', 1)[0].replace(/[#*_`>\s]+/g, ' ').trim();
-    if (line.length <= MAX_TITLE)
-        return line;
+    const line = text
+        .trim()
+        .split('\n', 1)[0]
+        .replace(/[#*_`>\s]+/g, ' ')
+        .trim();
+    if (line.length <= MAX_TITLE) return line;
     const cut = line.slice(0, MAX_TITLE);
     const space = cut.lastIndexOf(' ');
     return `${(space > MAX_TITLE / 2 ? cut.slice(0, space) : cut).trimEnd()}…`;
 }
 
-/** What is sent: the messages before and including `last`. Broken answers without text are left out. */
+/** What is sent: the messages up to `last`. Broken answers without text are left out. */
 export function requestMessages(conversation, last) {
     const shown = path({ ...conversation, leaf: last.id });
     const list = shown.filter((m) => m.text !== '').map((m) => ({ role: m.role, content: m.text }));
-    return conversation.system.trim() === '' ? list
+    return conversation.system.trim() === ''
+        ? list
         : [{ role: 'system', content: conversation.system }, ...list];
 }
 
 /** A file for people and programs: everything, in a form that says what it is. */
 export function exported(conversation) {
-    return JSON.stringify({ format: 'firstlight-conversation', version: 1, ...conversation }, null, 2);
+    return JSON.stringify(
+        { format: 'firstlight-conversation', version: 1, ...conversation },
+        null,
+        2,
+    );
 }
 
 export function fileName(conversation) {
-    const name = (conversation.title || 'conversation').toLowerCase()
-        .replace(/[^\p{L}\p{N}]+/gu, '-').replace(/^-|-$/g, '').slice(0, 40);
+    const name = (conversation.title || 'conversation')
+        .toLowerCase()
+        .replace(/[^\p{L}\p{N}]+/gu, '-')
+        .replace(/^-|-$/g, '')
+        .slice(0, 40);
     return `${name || 'conversation'}.json`;
 }

@@ -9,13 +9,19 @@ import { el, iconButton } from './dom.js';
  * @returns {HTMLDialogElement}
  */
 export function openDialog({ title, kind = '', onclose }, ...content) {
-    const dialog = el('dialog', { class: `dialog ${kind}`, 'aria-labelledby': 'dialog-title' },
-        el('div', { class: 'dialog-head' }, el('h2', { id: 'dialog-title' }, title),
-            iconButton('close', 'Close', () => dialog.close(''))),
-        content);
+    const dialog = el(
+        'dialog',
+        { class: `dialog ${kind}`, 'aria-labelledby': 'dialog-title' },
+        el(
+            'div',
+            { class: 'dialog-head' },
+            el('h2', { id: 'dialog-title' }, title),
+            iconButton('close', 'Close', () => dialog.close('')),
+        ),
+        content,
+    );
     dialog.addEventListener('click', (event) => {
-        if (event.target === dialog)
-            dialog.close(''); /* beside it */
+        if (event.target === dialog) dialog.close(''); /* beside it */
     });
     const before = document.activeElement;
     dialog.addEventListener('close', () => {
@@ -39,11 +45,17 @@ function focusAnew(element) {
  */
 export function confirmed(title, text, action) {
     return new Promise((resolve) => {
-        const yes = el('button', { type: 'button', class: 'danger', onclick: () => dialog.close('yes') },
-            action);
+        const yes = el(
+            'button',
+            { type: 'button', class: 'danger', onclick: () => dialog.close('yes') },
+            action,
+        );
         const no = el('button', { type: 'button', onclick: () => dialog.close('') }, 'Cancel');
-        const dialog = openDialog({ title, kind: 'small', onclose: (value) => resolve(value === 'yes') },
-            el('p', {}, text), el('div', { class: 'buttons' }, no, yes));
+        const dialog = openDialog(
+            { title, kind: 'small', onclose: (value) => resolve(value === 'yes') },
+            el('p', {}, text),
+            el('div', { class: 'buttons' }, no, yes),
+        );
         no.focus();
     });
 }

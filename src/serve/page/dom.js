@@ -1,6 +1,6 @@
 /**
- * Making elements. Every string becomes a text node or an attribute of a fixed name, so nothing that
- * a model or a person wrote is ever parsed as markup; nothing on this page assigns innerHTML.
+ * Making elements. Every string becomes a text node or an attribute of a fixed name, so nothing
+ * that a model or a person wrote is ever parsed as markup; nothing here assigns innerHTML.
  */
 
 const SVG = 'http://www.w3.org/2000/svg';
@@ -15,27 +15,22 @@ const SVG = 'http://www.w3.org/2000/svg';
  */
 export function el(tag, properties = {}, ...children) {
     const element = document.createElement(tag);
-    for (const [name, value] of Object.entries(properties))
-        setProperty(element, name, value);
+    for (const [name, value] of Object.entries(properties)) setProperty(element, name, value);
     append(element, children);
     return element;
 }
 
 function setProperty(element, name, value) {
-    if (value === undefined || value === null || value === false)
-        return;
-    if (name.startsWith('on'))
-        element.addEventListener(name.slice(2), value);
+    if (value === undefined || value === null || value === false) return;
+    if (name.startsWith('on')) element.addEventListener(name.slice(2), value);
     else if (name === 'style')
         Object.entries(value).forEach(([key, v]) => element.style.setProperty(key, v));
-    else
-        element.setAttribute(name, value === true ? '' : String(value));
+    else element.setAttribute(name, value === true ? '' : String(value));
 }
 
 function append(element, children) {
     for (const child of children.flat(Infinity)) {
-        if (child instanceof Node)
-            element.append(child);
+        if (child instanceof Node) element.append(child);
         else if (child !== null && child !== undefined && child !== false)
             element.append(document.createTextNode(String(child)));
     }
@@ -51,8 +46,7 @@ export function fill(element, ...children) {
 /** @returns {HTMLElement} the element of that id, which the page is known to have. */
 export function byId(id) {
     const element = document.getElementById(id);
-    if (!element)
-        throw new Error(`the page has no #${id}`);
+    if (!element) throw new Error(`the page has no #${id}`);
     return element;
 }
 
@@ -91,8 +85,18 @@ export function icon(name) {
 
 /** A button of an icon alone. */
 export function iconButton(name, label, onclick, properties = {}) {
-    return el('button', { type: 'button', class: 'icon-button', 'aria-label': label, title: label,
-        onclick, ...properties }, icon(name));
+    return el(
+        'button',
+        {
+            type: 'button',
+            class: 'icon-button',
+            'aria-label': label,
+            title: label,
+            onclick,
+            ...properties,
+        },
+        icon(name),
+    );
 }
 
 /** Copies text; where the clipboard may not be used (plain http from elsewhere) by a selection. */
@@ -120,14 +124,20 @@ function copyBySelection(text) {
 /** A button that copies what text() returns and says so for a moment. */
 export function copyButton(label, text) {
     const words = el('span', {}, label);
-    const button = el('button', { type: 'button', class: 'quiet copy', onclick: copy },
-        icon('copy'), words);
+    const button = el(
+        'button',
+        { type: 'button', class: 'quiet copy', onclick: copy },
+        icon('copy'),
+        words,
+    );
     let timer = 0;
     async function copy() {
-        words.textContent = await copyText(text()) ? 'Copied' : 'Could not copy';
+        words.textContent = (await copyText(text())) ? 'Copied' : 'Could not copy';
         say(words.textContent);
         clearTimeout(timer);
-        timer = setTimeout(() => { words.textContent = label; }, 1500);
+        timer = setTimeout(() => {
+            words.textContent = label;
+        }, 1500);
     }
     return button;
 }

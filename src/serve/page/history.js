@@ -15,17 +15,28 @@ export function sampleOf(stats, before) {
     const sample = {
         t: stats.now_ms,
         ttft: some({ p50: stats.ttft?.p50_ms, p95: stats.ttft?.p95_ms, p99: stats.ttft?.p99_ms }),
-        parts: some(Object.fromEntries(SERVER_PARTS.map((p) =>
-            [p.key, stats.parts?.[p.key]?.mean_ms ?? 0]))),
-        running: stats.running, waiting: stats.waiting,
-        prompt: stats.rates?.prompt, generated: stats.rates?.generated, requests: stats.rates?.requests,
-        gap: stats.itl?.count > 0 ? stats.gap?.p99_ms : null, promised: stats.gap?.promised_ms || null,
+        parts: some(
+            Object.fromEntries(
+                SERVER_PARTS.map((p) => [p.key, stats.parts?.[p.key]?.mean_ms ?? 0]),
+            ),
+        ),
+        running: stats.running,
+        waiting: stats.waiting,
+        prompt: stats.rates?.prompt,
+        generated: stats.rates?.generated,
+        requests: stats.rates?.requests,
+        gap: stats.itl?.count > 0 ? stats.gap?.p99_ms : null,
+        promised: stats.gap?.promised_ms || null,
         step: stats.itl?.count > 0 ? stats.step?.p99_ms : null,
-        kv: kvOf(stats.kv), hitRate: null, refused: null,
+        kv: kvOf(stats.kv),
+        hitRate: null,
+        refused: null,
     };
     if (before) {
-        sample.hitRate = rate(stats.prefix.hits - before.prefix.hits,
-            stats.prefix.queries - before.prefix.queries);
+        sample.hitRate = rate(
+            stats.prefix.hits - before.prefix.hits,
+            stats.prefix.queries - before.prefix.queries,
+        );
         sample.refused = differences(stats.refused, before.refused);
     }
     return sample;
@@ -33,16 +44,18 @@ export function sampleOf(stats, before) {
 
 /* Blocks that only the prefix cache holds count as free: they make room at once. */
 function kvOf({ total, free, cached }) {
-    return { used: 100 * (total - free) / total, cached: 100 * cached / total };
+    return { used: (100 * (total - free)) / total, cached: (100 * cached) / total };
 }
 
 /** In percent; null: nothing was asked. */
 export function rate(hits, queries) {
-    return queries > 0 ? 100 * hits / queries : null;
+    return queries > 0 ? (100 * hits) / queries : null;
 }
 
 function differences(now, before) {
-    return Object.fromEntries(Object.keys(now).map((k) => [k, Math.max(0, now[k] - (before[k] ?? 0))]));
+    return Object.fromEntries(
+        Object.keys(now).map((k) => [k, Math.max(0, now[k] - (before[k] ?? 0))]),
+    );
 }
 
 export class History {
@@ -55,8 +68,7 @@ export class History {
         if (last && stats.now_ms <= last.t)
             return; /* the start of a stream repeats what is known */
         const joined = last && stats.now_ms - last.t < GAP_MS;
-        if (last && !joined)
-            this.#samples.push({ t: last.t + 1, gap: null });
+        if (last && !joined) this.#samples.push({ t: last.t + 1, gap: null });
         this.#samples.push(sampleOf(stats, joined ? this.#before : null));
         this.#before = stats;
         const old = this.#samples.findIndex((s) => s.t >= stats.now_ms - KEPT_MS);
@@ -76,7 +88,8 @@ export class History {
      */
     series(ms, value) {
         const now = this.#samples.at(-1)?.t ?? 0;
-        return this.#samples.filter((s) => s.t >= now - ms)
+        return this.#samples
+            .filter((s) => s.t >= now - ms)
             .map((s) => ({ x: (s.t - now) / 1000, y: value(s) ?? null }));
     }
 

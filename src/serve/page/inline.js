@@ -5,8 +5,8 @@
  *   {t: 'open', tag: 'em' | 'strong' | 'del'}   {t: 'open', tag: 'a', href, image}   {t: 'close'}
  *
  * Emphasis is CommonMark's delimiter algorithm: a run of * or _ waits in a list until a run that
- * closes it comes; for each kind of closer it is remembered how far back there was no opener, so the
- * list is not walked twice.
+ * closes it comes; for each kind of closer it is remembered how far back there was no opener, so
+ * the list is not walked twice.
  */
 
 const MAX_URL = 2000;
@@ -17,8 +17,19 @@ const ENTITY = /&(?:#(\d{1,7})|#[xX]([0-9a-fA-F]{1,6})|([a-z]{2,6}));/y;
 const ANGLE = /<((?:https?:\/\/|mailto:)[^\s<>]{1,2000})>/iy;
 const BARE = /:\/\/[^\s<>"`\\]{1,2000}/y;
 const PUNCTUATION = /[!-/:-@[-`{-~]/;
-const ENTITIES = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'", nbsp: '\u00a0',
-    copy: '©', mdash: '—', ndash: '–', hellip: '…', times: '×' };
+const ENTITIES = {
+    amp: '&',
+    lt: '<',
+    gt: '>',
+    quot: '"',
+    apos: "'",
+    nbsp: '\u00a0',
+    copy: '©',
+    mdash: '—',
+    ndash: '–',
+    hellip: '…',
+    times: '×',
+};
 
 /**
  * @param {string} src
@@ -39,8 +50,7 @@ export function inline(src) {
 function plain(scan) {
     PLAIN.lastIndex = scan.at;
     const found = PLAIN.exec(scan.src);
-    if (!found)
-        return false;
+    if (!found) return false;
     text(scan, found[0]);
     scan.at = PLAIN.lastIndex;
     return true;
@@ -48,26 +58,31 @@ function plain(scan) {
 
 function text(scan, s) {
     const last = scan.nodes.at(-1);
-    if (last?.t === 'text')
-        last.s += s;
-    else
-        scan.nodes.push({ t: 'text', s });
+    if (last?.t === 'text') last.s += s;
+    else scan.nodes.push({ t: 'text', s });
 }
 
 /* Each takes what begins at scan.at and returns true, or returns false: then it is a character. */
 const SPECIAL = {
-    '\\': escape, '`': code, '*': run, '_': run, '~': run, '[': openBracket, '!': openImage,
-    ']': closeBracket, '<': angle, '&': entity, '\n': newline, ':': bareUrl,
+    '\\': escape,
+    '`': code,
+    '*': run,
+    _: run,
+    '~': run,
+    '[': openBracket,
+    '!': openImage,
+    ']': closeBracket,
+    '<': angle,
+    '&': entity,
+    '\n': newline,
+    ':': bareUrl,
 };
 
 function escape(scan) {
     const next = scan.src[scan.at + 1];
-    if (next === '\n')
-        scan.nodes.push({ t: 'br' });
-    else if (next !== undefined && PUNCTUATION.test(next))
-        text(scan, next);
-    else
-        return false;
+    if (next === '\n') scan.nodes.push({ t: 'br' });
+    else if (next !== undefined && PUNCTUATION.test(next)) text(scan, next);
+    else return false;
     scan.at += 2;
     return true;
 }
@@ -75,24 +90,21 @@ function escape(scan) {
 /* A reader of chats wants the lines that were written. */
 function newline(scan) {
     const last = scan.nodes.at(-1);
-    if (last?.t === 'text')
-        last.s = last.s.trimEnd();
+    if (last?.t === 'text') last.s = last.s.trimEnd();
     scan.nodes.push({ t: 'br' });
     scan.at++;
-    while (scan.src[scan.at] === ' ')
-        scan.at++;
+    while (scan.src[scan.at] === ' ') scan.at++;
     return true;
 }
 
 function entity(scan) {
     ENTITY.lastIndex = scan.at;
     const found = ENTITY.exec(scan.src);
-    if (!found)
-        return false;
-    const s = found[3] ? ENTITIES[found[3]] : codePoint(parseInt(found[1] ?? found[2],
-        found[1] ? 10 : 16));
-    if (s === undefined)
-        return false;
+    if (!found) return false;
+    const s = found[3]
+        ? ENTITIES[found[3]]
+        : codePoint(parseInt(found[1] ?? found[2], found[1] ? 10 : 16));
+    if (s === undefined) return false;
     text(scan, s);
     scan.at = ENTITY.lastIndex;
     return true;
@@ -103,15 +115,14 @@ function codePoint(n) {
     return valid ? String.fromCodePoint(n) : '\ufffd';
 }
 
-/* --- Code ---------------------------------------------------------------------------------------- */
+/* --- Code --- */
 
 /* Where runs of each length are, found once: an opener without a closer costs no search. */
 function tickRuns(src) {
     const runs = new Map();
     for (const found of src.matchAll(/`+/g)) {
         const n = found[0].length;
-        if (!runs.has(n))
-            runs.set(n, { at: [], next: 0 });
+        if (!runs.has(n)) runs.set(n, { at: [], next: 0 });
         runs.get(n).at.push(found.index);
     }
     return runs;
@@ -120,11 +131,9 @@ function tickRuns(src) {
 function code(scan) {
     scan.ticks ??= tickRuns(scan.src);
     let n = 1;
-    while (scan.src[scan.at + n] === '`')
-        n++;
+    while (scan.src[scan.at + n] === '`') n++;
     const runs = scan.ticks.get(n) ?? { at: [], next: 0 }; /* an escaped one splits a run */
-    while (runs.next < runs.at.length && runs.at[runs.next] < scan.at + n)
-        runs.next++;
+    while (runs.next < runs.at.length && runs.at[runs.next] < scan.at + n) runs.next++;
     const close = runs.at[runs.next];
     if (close === undefined) {
         text(scan, '`'.repeat(n));
@@ -138,10 +147,12 @@ function code(scan) {
 
 function trimCode(s) {
     const line = s.replaceAll('\n', ' ');
-    return line.startsWith(' ') && line.endsWith(' ') && /[^ ]/.test(line) ? line.slice(1, -1) : line;
+    return line.startsWith(' ') && line.endsWith(' ') && /[^ ]/.test(line)
+        ? line.slice(1, -1)
+        : line;
 }
 
-/* --- Links --------------------------------------------------------------------------------------- */
+/* --- Links --- */
 
 /**
  * Only http, https and mailto, whole: anything else that a model calls a link stays text.
@@ -164,8 +175,7 @@ function angle(scan) {
     ANGLE.lastIndex = scan.at;
     const found = ANGLE.exec(scan.src);
     const href = found && safeHref(found[1]);
-    if (!href)
-        return false;
+    if (!href) return false;
     link(scan, href, found[1]);
     scan.at = ANGLE.lastIndex;
     return true;
@@ -173,15 +183,14 @@ function angle(scan) {
 
 function bareUrl(scan) {
     const last = scan.nodes.at(-1);
-    const scheme = last?.t === 'text' && /(?:^|[^\p{L}\p{N}_])(https?)$/iu.exec(last.s.slice(-7))?.[1];
+    const scheme =
+        last?.t === 'text' && /(?:^|[^\p{L}\p{N}_])(https?)$/iu.exec(last.s.slice(-7))?.[1];
     BARE.lastIndex = scan.at;
     const found = scheme && BARE.exec(scan.src);
-    if (!found)
-        return false;
+    if (!found) return false;
     const rest = trimUrl(found[0]);
     const href = rest.length > 3 && safeHref(scheme + rest);
-    if (!href)
-        return false;
+    if (!href) return false;
     last.s = last.s.slice(0, -scheme.length);
     link(scan, href, scheme + rest);
     scan.at += rest.length;
@@ -194,10 +203,8 @@ function trimUrl(url) {
     let end = url.length;
     for (; end > 0; end--) {
         const c = url[end - 1];
-        if (c === ')' && opened < 0)
-            opened++;
-        else if (!'.,;:!?\'*_~]|'.includes(c))
-            break;
+        if (c === ')' && opened < 0) opened++;
+        else if (!".,;:!?'*_~]|".includes(c)) break;
     }
     return url.slice(0, end);
 }
@@ -220,12 +227,10 @@ function bracket(scan, image, n) {
 
 function closeBracket(scan) {
     const open = scan.brackets.pop();
-    if (!open)
-        return false;
+    if (!open) return false;
     const [address, end] = destination(scan.src, scan.at + 1);
     const href = end > 0 && safeHref(address);
-    if (!href)
-        return false; /* the words stay as they were written */
+    if (!href) return false; /* the words stay as they were written */
     emphasize(scan, open.before);
     const tag = { t: 'open', tag: 'a', href, image: open.image };
     scan.nodes[open.at] = tag;
@@ -237,21 +242,18 @@ function closeBracket(scan) {
 
 /* "(address "title")" from at: the address and the place behind, or 0. */
 function destination(src, at) {
-    if (src[at] !== '(')
-        return ['', 0];
-    let i = at + 1, depth = 0;
+    if (src[at] !== '(') return ['', 0];
+    let i = at + 1,
+        depth = 0;
     const most = Math.min(src.length, i + MAX_URL);
-    while (i < most && /[ \n]/.test(src[i]))
-        i++;
+    while (i < most && /[ \n]/.test(src[i])) i++;
     const pointed = src[i] === '<';
     const from = pointed ? ++i : i;
     for (; i < most; i++) {
         const c = src[i];
-        if (pointed ? c === '>' : /\s/.test(c) || (c === ')' && depth === 0))
-            break;
+        if (pointed ? c === '>' : /\s/.test(c) || (c === ')' && depth === 0)) break;
         depth += pointed ? 0 : Number(c === '(') - Number(c === ')');
-        if (depth > MAX_PARENS || c === '\n')
-            return ['', 0];
+        if (depth > MAX_PARENS || c === '\n') return ['', 0];
     }
     const address = src.slice(from, i);
     return [address, titleEnd(src, pointed ? i + 1 : i, most)];
@@ -263,24 +265,31 @@ function titleEnd(src, at, most) {
     return found ? at + found[0].length : 0;
 }
 
-/* --- Emphasis ------------------------------------------------------------------------------------ */
+/* --- Emphasis --- */
 
 function run(scan) {
     const { src, at } = scan;
     const c = src[at];
     let n = 1;
-    while (src[at + n] === c)
-        n++;
+    while (src[at + n] === c) n++;
     scan.at += n;
     if (c === '~' && n !== 2) {
         text(scan, c.repeat(n));
         return true;
     }
-    const node = { t: 'run', c, n, whole: n, pos: scan.nodes.length, opens: [],
-        closes: [], before: scan.last, after: null,
-        ...flanks(c, charBefore(src, at), charAt(src, at + n)) };
-    if (scan.last)
-        scan.last.after = node;
+    const node = {
+        t: 'run',
+        c,
+        n,
+        whole: n,
+        pos: scan.nodes.length,
+        opens: [],
+        closes: [],
+        before: scan.last,
+        after: null,
+        ...flanks(c, charBefore(src, at), charAt(src, at + n)),
+    };
+    if (scan.last) scan.last.after = node;
     scan.last = node;
     scan.nodes.push(node);
     return true;
@@ -300,14 +309,15 @@ const isPunctuation = (c) => /[\p{P}\p{S}]/u.test(c);
 
 /* CommonMark 6.2: left- and right-flanking runs. */
 function flanks(c, before, after) {
-    const left = !isSpace(after) && (!isPunctuation(after) || isSpace(before)
-        || isPunctuation(before));
-    const right = !isSpace(before) && (!isPunctuation(before) || isSpace(after)
-        || isPunctuation(after));
-    if (c !== '_')
-        return { canOpen: left, canClose: right };
-    return { canOpen: left && (!right || isPunctuation(before)),
-        canClose: right && (!left || isPunctuation(after)) };
+    const left =
+        !isSpace(after) && (!isPunctuation(after) || isSpace(before) || isPunctuation(before));
+    const right =
+        !isSpace(before) && (!isPunctuation(before) || isSpace(after) || isPunctuation(after));
+    if (c !== '_') return { canOpen: left, canClose: right };
+    return {
+        canOpen: left && (!right || isPunctuation(before)),
+        canClose: right && (!left || isPunctuation(after)),
+    };
 }
 
 /* Pairs the runs behind `floor` (null: all) and takes them off the list. */
@@ -330,29 +340,29 @@ function emphasize(scan, floor) {
         }
     }
     scan.last = floor;
-    if (floor)
-        floor.after = null;
+    if (floor) floor.after = null;
 }
 
 function firstBehind(last, floor) {
     let first = null;
-    for (let node = last; node && node !== floor; node = node.before)
-        first = node;
+    for (let node = last; node && node !== floor; node = node.before) first = node;
     return first;
 }
 
 function openerOf(closer, bottom) {
     for (let node = closer.before; node && node.pos > bottom; node = node.before)
-        if (node.c === closer.c && node.canOpen && node.n > 0 && fits(node, closer))
-            return node;
+        if (node.c === closer.c && node.canOpen && node.n > 0 && fits(node, closer)) return node;
     return null;
 }
 
 /* The rule of three: *a**b* is one em around a**b. */
 function fits(opener, closer) {
     const both = opener.canClose || closer.canOpen;
-    return !both || (opener.whole + closer.whole) % 3 !== 0
-        || (opener.whole % 3 === 0 && closer.whole % 3 === 0);
+    return (
+        !both ||
+        (opener.whole + closer.whole) % 3 !== 0 ||
+        (opener.whole % 3 === 0 && closer.whole % 3 === 0)
+    );
 }
 
 function pair(opener, closer) {
@@ -364,23 +374,19 @@ function pair(opener, closer) {
     closer.n -= n;
     opener.after = closer; /* what stood between them pairs with nothing any more */
     closer.before = opener;
-    if (opener.n === 0 && opener.before)
-        opener.before.after = closer;
-    if (opener.n === 0)
-        closer.before = opener.before;
+    if (opener.n === 0 && opener.before) opener.before.after = closer;
+    if (opener.n === 0) closer.before = opener.before;
 }
 
-/* --- Tokens -------------------------------------------------------------------------------------- */
+/* --- Tokens --- */
 
 /* A run closes what it closes, shows what is left of it, and opens: the last that was paired is the
  * outermost. */
 function emit(nodes) {
     const out = [];
     const put = (s) => {
-        if (out.at(-1)?.t === 'text')
-            out.at(-1).s += s;
-        else if (s !== '')
-            out.push({ t: 'text', s });
+        if (out.at(-1)?.t === 'text') out.at(-1).s += s;
+        else if (s !== '') out.push({ t: 'text', s });
     };
     for (const node of nodes) {
         if (node.t === 'text') {

@@ -23,7 +23,8 @@ export function backoff(failures, random) {
 /**
  * @typedef {{state: 'off'|'connecting'|'live'|'waiting'|'refused', since: number, retryAt: number,
  *            lastEvent: number, error: ApiError|null}} LiveState
- * @typedef {{onEvent?: (name: string, data: object) => void, onState?: (s: LiveState) => void}} Listener
+ * @typedef {{onEvent?: (name: string, data: object) => void,
+ *            onState?: (s: LiveState) => void}} Listener
  */
 export class Live {
     /** @type {Set<Listener>} */
@@ -45,8 +46,7 @@ export class Live {
      */
     listen(listener, fromStart = false) {
         this.#listeners.add(listener);
-        if (fromStart && this.#control)
-            this.#close();
+        if (fromStart && this.#control) this.#close();
         this.#review();
         return () => {
             this.#listeners.delete(listener);
@@ -64,10 +64,8 @@ export class Live {
 
     #review() {
         const wanted = this.#listeners.size > 0 && !document.hidden;
-        if (!wanted)
-            this.#close();
-        else if (!this.#control && !this.#timer)
-            this.#read();
+        if (!wanted) this.#close();
+        else if (!this.#control && !this.#timer) this.#read();
     }
 
     #close() {
@@ -79,31 +77,38 @@ export class Live {
     }
 
     async #read() {
-        const control = this.#control = new AbortController();
+        const control = (this.#control = new AbortController());
         this.#set({ state: 'connecting' });
         let error = null;
         let watch = 0;
         try {
             const response = await request('/v1/debug/stream', { signal: control.signal });
             watch = setInterval(() => this.#abortIfSilent(control), 1000);
-            for await (const event of sseEvents(response.body))
-                this.#take(control, event);
+            for await (const event of sseEvents(response.body)) this.#take(control, event);
         } catch (e) {
             error = e;
         }
         clearInterval(watch);
-        if (this.#control === control)
-            this.#pause(error);
+        if (this.#control === control) this.#pause(error);
     }
 
     #take(control, { event, data }) {
-        if (this.#control !== control)
-            return;
+        if (this.#control !== control) return;
         this.#failures = 0;
         this.#set({ state: 'live', error: null, lastEvent: Date.now() });
         const value = JSON.parse(data);
-        for (const listener of [...this.#listeners])
-            listener.onEvent?.(event, value);
+        this.#tell((listener) => listener.onEvent?.(event, value));
+    }
+
+    /* A listener that fails is a fault of the page, not of the stream. */
+    #tell(say) {
+        for (const listener of [...this.#listeners]) {
+            try {
+                say(listener);
+            } catch (error) {
+                reportError(error);
+            }
+        }
     }
 
     #abortIfSilent(control) {
@@ -129,10 +134,8 @@ export class Live {
     #set(change) {
         const before = this.status.state;
         Object.assign(this.status, change);
-        if (before !== this.status.state)
-            this.status.since = Date.now();
-        for (const listener of [...this.#listeners])
-            listener.onState?.(this.status);
+        if (before !== this.status.state) this.status.since = Date.now();
+        this.#tell((listener) => listener.onState?.(this.status));
     }
 }
 
@@ -147,9 +150,12 @@ export function serverFacts(timeoutMs = 4000) {
             resolve(value);
         };
         const timer = setTimeout(() => end(null), timeoutMs);
-        const stop = live.listen({
-            onEvent: (name, data) => name === 'server' && end(data),
-            onState: (s) => s.state === 'refused' && queueMicrotask(() => end(null)),
-        }, true);
+        const stop = live.listen(
+            {
+                onEvent: (name, data) => name === 'server' && end(data),
+                onState: (s) => s.state === 'refused' && queueMicrotask(() => end(null)),
+            },
+            true,
+        );
     });
 }

@@ -6,15 +6,41 @@ import { serverFacts } from './live.js';
 
 /** What may be set, with the server's own ranges. Empty: the model's default. */
 export const FIELDS = [
-    { name: 'temperature', label: 'Temperature', min: 0, max: 2, step: 'any',
-        hint: '0 to 2; 0 always takes the likeliest' },
-    { name: 'top_p', label: 'Top p', min: 0, above: true, max: 1, step: 'any', hint: 'above 0, up to 1' },
+    {
+        name: 'temperature',
+        label: 'Temperature',
+        min: 0,
+        max: 2,
+        step: 'any',
+        hint: '0 to 2; 0 always takes the likeliest',
+    },
+    {
+        name: 'top_p',
+        label: 'Top p',
+        min: 0,
+        above: true,
+        max: 1,
+        step: 'any',
+        hint: 'above 0, up to 1',
+    },
     { name: 'top_k', label: 'Top k', min: 0, max: 1000000, step: 1, hint: 'whole; 0: off' },
     { name: 'min_p', label: 'Min p', min: 0, max: 1, step: 'any', hint: '0 to 1; 0: off' },
-    { name: 'max_tokens', label: 'Max tokens', min: 1, max: Number.MAX_SAFE_INTEGER, step: 1,
-        hint: 'whole; 512 when empty' },
-    { name: 'seed', label: 'Seed', min: 0, max: Number.MAX_SAFE_INTEGER, step: 1,
-        hint: 'whole; the same seed, the same answer' },
+    {
+        name: 'max_tokens',
+        label: 'Max tokens',
+        min: 1,
+        max: Number.MAX_SAFE_INTEGER,
+        step: 1,
+        hint: 'whole; 512 when empty',
+    },
+    {
+        name: 'seed',
+        label: 'Seed',
+        min: 0,
+        max: Number.MAX_SAFE_INTEGER,
+        step: 1,
+        hint: 'whole; the same seed, the same answer',
+    },
 ];
 
 const MAX_STOPS = 4;
@@ -24,11 +50,14 @@ const MAX_STOPS = 4;
  * @throws {RangeError} saying what is expected
  */
 export function valueOf(field, text) {
-    if (text.trim() === '')
-        return undefined;
+    if (text.trim() === '') return undefined;
     const value = Number(text);
-    const fits = Number.isFinite(value) && value >= field.min && value <= field.max
-        && !(field.above && value === field.min) && (field.step !== 1 || Number.isInteger(value));
+    const fits =
+        Number.isFinite(value) &&
+        value >= field.min &&
+        value <= field.max &&
+        !(field.above && value === field.min) &&
+        (field.step !== 1 || Number.isInteger(value));
     if (!fits)
         throw new RangeError(`${field.label}: expected ${field.hint}, found "${text.trim()}"`);
     return value;
@@ -36,15 +65,20 @@ export function valueOf(field, text) {
 
 /** One a line; \n and \t stand for what they stand for in C. */
 export function stopsOf(text) {
-    const stops = text.split('\n').filter((line) => line !== '')
-        .map((line) => line.replace(/\\([nt\\])/g, (_, c) => ({ n: '\n', t: '\t', '\\': '\\' })[c]));
+    const stops = text
+        .split('\n')
+        .filter((line) => line !== '')
+        .map((line) =>
+            line.replace(/\\([nt\\])/g, (_, c) => ({ n: '\n', t: '\t', '\\': '\\' })[c]),
+        );
     if (stops.length > MAX_STOPS)
         throw new RangeError(`Stop: at most ${MAX_STOPS} lines, found ${stops.length}`);
     return stops.length > 0 ? stops : undefined;
 }
 
 function stopText(stops = []) {
-    return stops.map((s) => s.replaceAll('\\', '\\\\').replaceAll('\n', '\\n').replaceAll('\t', '\\t'))
+    return stops
+        .map((s) => s.replaceAll('\\', '\\\\').replaceAll('\n', '\\n').replaceAll('\t', '\\t'))
         .join('\n');
 }
 
@@ -55,28 +89,56 @@ function stopText(stops = []) {
 export function openParams(settings, { onKeep, onDefault }) {
     const system = el('textarea', { id: 'system', rows: 5, dir: 'auto' });
     const stop = el('textarea', { id: 'param-stop', rows: 2, class: 'mono', spellcheck: 'false' });
-    const inputs = FIELDS.map((field) => el('input', { id: `param-${field.name}`, inputmode: 'decimal',
-        autocomplete: 'off', 'aria-describedby': `hint-${field.name}` }));
+    const inputs = FIELDS.map((field) =>
+        el('input', {
+            id: `param-${field.name}`,
+            inputmode: 'decimal',
+            autocomplete: 'off',
+            'aria-describedby': `hint-${field.name}`,
+        }),
+    );
     const trouble = el('p', { class: 'invalid', role: 'alert' });
     show(settings);
 
-    const form = el('form', { method: 'dialog', onsubmit: keep },
-        el('label', { for: 'system' }, 'System prompt'), system,
-        el('div', { class: 'fields' }, FIELDS.map((field, i) => fieldView(field, inputs[i]))),
-        el('label', { for: 'param-stop' }, 'Stop'), stop,
-        el('p', { class: 'hint' }, 'Up to four texts that end the answer, one a line; \\n is a new line.'),
+    const form = el(
+        'form',
+        { method: 'dialog', onsubmit: keep },
+        el('label', { for: 'system' }, 'System prompt'),
+        system,
+        el(
+            'div',
+            { class: 'fields' },
+            FIELDS.map((field, i) => fieldView(field, inputs[i])),
+        ),
+        el('label', { for: 'param-stop' }, 'Stop'),
+        stop,
+        el(
+            'p',
+            { class: 'hint' },
+            'Up to four texts that end the answer, one a line; \\n is a new line.',
+        ),
         trouble,
-        el('div', { class: 'buttons' },
+        el(
+            'div',
+            { class: 'buttons' },
             el('button', { type: 'button', class: 'quiet', onclick: clear }, 'Clear all'),
-            el('button', { type: 'button', onclick: () => take(onDefault) }, 'Use for new chats too'),
-            el('button', { type: 'submit', class: 'primary' }, 'Use')));
+            el(
+                'button',
+                { type: 'button', onclick: () => take(onDefault) },
+                'Use for new chats too',
+            ),
+            el('button', { type: 'submit', class: 'primary' }, 'Use'),
+        ),
+    );
     const dialog = openDialog({ title: 'Parameters of this chat', kind: 'drawer' }, form);
     system.focus();
     showDefaults(inputs);
 
     function show({ system: text, params }) {
         system.value = text;
-        FIELDS.forEach((field, i) => { inputs[i].value = params[field.name] ?? ''; });
+        FIELDS.forEach((field, i) => {
+            inputs[i].value = params[field.name] ?? '';
+        });
         stop.value = stopText(params.stop);
     }
     function clear() {
@@ -100,8 +162,13 @@ export function openParams(settings, { onKeep, onDefault }) {
 }
 
 function fieldView(field, input) {
-    return el('div', { class: 'field' }, el('label', { for: input.id }, field.label), input,
-        el('p', { class: 'hint', id: `hint-${field.name}` }, field.hint));
+    return el(
+        'div',
+        { class: 'field' },
+        el('label', { for: input.id }, field.label),
+        input,
+        el('p', { class: 'hint', id: `hint-${field.name}` }, field.hint),
+    );
 }
 
 function readParams(inputs, stop) {
@@ -125,7 +192,6 @@ async function showDefaults(inputs) {
     const facts = await serverFacts();
     FIELDS.forEach((field, i) => {
         const value = facts?.sampling?.[field.name];
-        if (value !== undefined && value !== null)
-            inputs[i].placeholder = String(value);
+        if (value !== undefined && value !== null) inputs[i].placeholder = String(value);
     });
 }

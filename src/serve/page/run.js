@@ -5,8 +5,8 @@ import { newId } from './conversation.js';
 import { live } from './live.js';
 import { troubleOf } from './trouble.js';
 
-const SAVE_EVERY_MS = 2000;  /* so that a reload in the middle keeps what had come */
-const WAIT_WORTH_MS = 400;   /* a shorter wait is not worth a second stream */
+const SAVE_EVERY_MS = 2000; /* so that a reload in the middle keeps what had come */
+const WAIT_WORTH_MS = 400; /* a shorter wait is not worth a second stream */
 
 /**
  * Events: `text` (it grew), `state` (see below), `end`.
@@ -77,13 +77,18 @@ export class Run extends EventTarget {
     }
 
     #failed(error) {
-        if (error.name === 'AbortError')
-            this.message.finish = 'stopped';
+        if (error.name === 'AbortError') this.message.finish = 'stopped';
         else if (error instanceof ApiError)
-            this.message.trouble = { ...troubleOf(error, this.message.text !== ''), at: Date.now() };
+            this.message.trouble = {
+                ...troubleOf(error, this.message.text !== ''),
+                at: Date.now(),
+            };
         else
-            this.message.trouble = { what: 'This page failed.', todo: 'Reload it and try again.',
-                detail: String(error) };
+            this.message.trouble = {
+                what: 'This page failed.',
+                todo: 'Reload it and try again.',
+                detail: String(error),
+            };
     }
 
     #set(state) {
@@ -94,8 +99,7 @@ export class Run extends EventTarget {
     /* --- The queue --- */
 
     #watchQueue() {
-        if (this.state === 'answering' || this.state === 'ended')
-            return;
+        if (this.state === 'answering' || this.state === 'ended') return;
         this.#stopWatching = live.listen({
             onEvent: (name, data) => name === 'waiting' && this.#takeQueue(data.requests),
         });
@@ -115,10 +119,10 @@ export class Run extends EventTarget {
 
 /** What is shown until the first words come. */
 export function waitWords(run) {
-    if (run.state === 'sending')
-        return 'Sending';
+    if (run.state === 'sending') return 'Sending';
     if (run.ahead === undefined || run.ahead === null)
         return run.ahead === null ? 'Reading the prompt' : 'Waiting for the first token';
-    return run.ahead === 0 ? 'Waiting: next in line'
+    return run.ahead === 0
+        ? 'Waiting: next in line'
         : `Waiting behind ${run.ahead} ${run.ahead === 1 ? 'request' : 'requests'}`;
 }

@@ -23,8 +23,7 @@ export class Follow {
 
     /** Something was added. */
     grown() {
-        if (this.following)
-            this.toEnd();
+        if (this.following) this.toEnd();
         this.#show();
     }
 
@@ -39,10 +38,8 @@ export class Follow {
     #scrolled() {
         const { scrollTop } = this.scroller;
         const atEnd = this.#left() < NEAR;
-        if (atEnd)
-            this.following = true;
-        else if (scrollTop < this.#last - 1)
-            this.following = false;
+        if (atEnd) this.following = true;
+        else if (scrollTop < this.#last - 1) this.following = false;
         this.#last = scrollTop;
         this.#show();
     }

@@ -5,8 +5,8 @@
  */
 
 export class SseParser {
-    #rest = [];   /* pieces of the line that has not ended: joined once, when its end comes */
-    #cr = false;  /* the last line ended with a CR: a LF that follows belongs to it */
+    #rest = []; /* pieces of the line that has not ended: joined once, when its end comes */
+    #cr = false; /* the last line ended with a CR: a LF that follows belongs to it */
     #event = '';
     #data = [];
 
@@ -17,8 +17,7 @@ export class SseParser {
     push(text) {
         const events = [];
         let from = this.#cr && text.startsWith('\n') ? 1 : 0;
-        if (text !== '')
-            this.#cr = false;
+        if (text !== '') this.#cr = false;
         const ends = /\r\n|\n|\r/g;
         ends.lastIndex = from;
         for (let end; (end = ends.exec(text)); from = ends.lastIndex) {
@@ -27,21 +26,17 @@ export class SseParser {
             this.#rest = [];
             this.#cr = end[0] === '\r' && ends.lastIndex === text.length;
         }
-        if (from < text.length)
-            this.#rest.push(text.slice(from));
+        if (from < text.length) this.#rest.push(text.slice(from));
         return events;
     }
 
     #line(line, events) {
-        if (line === '')
-            return this.#dispatch(events);
+        if (line === '') return this.#dispatch(events);
         const colon = line.indexOf(':');
         const field = colon < 0 ? line : line.slice(0, colon);
         const value = colon < 0 ? '' : line.slice(colon + (line[colon + 1] === ' ' ? 2 : 1));
-        if (field === 'data')
-            this.#data.push(value);
-        else if (field === 'event')
-            this.#event = value;
+        if (field === 'data') this.#data.push(value);
+        else if (field === 'event') this.#event = value;
     }
 
     #dispatch(events) {
@@ -64,8 +59,7 @@ export async function* sseEvents(body) {
     try {
         for (;;) {
             const { done, value } = await reader.read();
-            if (done)
-                return;
+            if (done) return;
             yield* parser.push(decoder.decode(value, { stream: true }));
         }
     } finally {

@@ -1,6 +1,6 @@
 /**
- * Conversations in this browser: IndexedDB, one record each. Nothing leaves the browser. Where there
- * is no IndexedDB (some private windows) they last as long as the page.
+ * Conversations in this browser: IndexedDB, one record each. Nothing leaves the browser. Where
+ * there is no IndexedDB (some private windows) they last as long as the page.
  */
 
 const NAME = 'firstlight';
@@ -58,8 +58,7 @@ export class Store {
 
     /* It is kept only once the transaction has completed: that is where a full disk shows. */
     async #change(id, action) {
-        if (!this.#db)
-            return;
+        if (!this.#db) return;
         const store = this.#transaction('readwrite');
         const done = new Promise((resolve, reject) => {
             store.transaction.oncomplete = resolve;
@@ -80,11 +79,12 @@ export class Store {
 /** What is to be said when keeping failed. */
 export function storeTrouble(error) {
     return error?.name === 'QuotaExceededError'
-        ? 'This browser has no room left for conversations: export and delete some. The last change is not kept.'
+        ? 'This browser has no room left for conversations: export and delete some. ' +
+              'The last change is not kept.'
         : 'This browser could not keep the last change of the conversation.';
 }
 
-/* --- Settings: small, and read before anything is drawn -------------------------------------------- */
+/* --- Settings: small, and read before anything is drawn --- */
 
 /** @returns {*} what was kept under the name, or `otherwise` */
 export function setting(name, otherwise) {
@@ -98,5 +98,7 @@ export function setting(name, otherwise) {
 export function keepSetting(name, value) {
     try {
         localStorage.setItem(`${NAME}.${name}`, JSON.stringify(value));
-    } catch { /* it holds until the page is closed */ }
+    } catch {
+        /* it holds until the page is closed */
+    }
 }

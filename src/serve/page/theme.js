@@ -17,19 +17,20 @@ export function theme() {
 export function setTheme(name) {
     try {
         localStorage.setItem(KEY, name);
-    } catch { /* it holds until the page is closed */ }
+    } catch {
+        /* it holds until the page is closed */
+    }
     apply(name);
     document.dispatchEvent(new CustomEvent('themechange'));
 }
 
 function apply(name) {
     const root = document.documentElement;
-    if (name === 'system')
-        delete root.dataset.theme;
-    else
-        root.dataset.theme = name;
+    if (name === 'system') delete root.dataset.theme;
+    else root.dataset.theme = name;
 }
 
-matchMedia('(prefers-color-scheme: dark)')
-    .addEventListener('change', () => document.dispatchEvent(new CustomEvent('themechange')));
+matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () =>
+    document.dispatchEvent(new CustomEvent('themechange')),
+);
 apply(theme());

@@ -2,16 +2,24 @@
 
 import { SERVER_PARTS } from './waterfall.js';
 
-const STAMPS = ['received', 'parsed', 'tokenized', 'queued', 'admitted', 'prefill_started', 'first_token',
-    'first_content'];
+const STAMPS = [
+    'received',
+    'parsed',
+    'tokenized',
+    'queued',
+    'admitted',
+    'prefill_started',
+    'first_token',
+    'first_content',
+];
 
 /**
  * @typedef {{key: string, from: number, to: number}} Segment in ms since the request's first byte
  */
 
 /**
- * What an entry of /v1/debug/requests spent its time on: the parts of TTFT, then `decode`. A request
- * that ended before its first token spent the rest on the part that was under way.
+ * What an entry of /v1/debug/requests spent its time on: the parts of TTFT, then `decode`. A
+ * request that ended before its first token spent the rest on the part that was under way.
  * @param {object} entry
  * @returns {Segment[]}
  */
@@ -21,8 +29,7 @@ export function segmentsOf(entry) {
     let from = 0;
     for (let i = 1; i < STAMPS.length; i++) {
         const to = at(STAMPS[i]);
-        if (to === null)
-            return ended(segments, SERVER_PARTS[i - 1].key, from, at('finished'));
+        if (to === null) return ended(segments, SERVER_PARTS[i - 1].key, from, at('finished'));
         segments.push({ key: SERVER_PARTS[i - 1].key, from, to });
         from = to;
     }
@@ -30,7 +37,9 @@ export function segmentsOf(entry) {
 }
 
 function ended(segments, key, from, finished) {
-    return finished !== null && finished > from ? [...segments, { key, from, to: finished }] : segments;
+    return finished !== null && finished > from
+        ? [...segments, { key, from, to: finished }]
+        : segments;
 }
 
 /** Unix milliseconds of its first byte. */
@@ -51,8 +60,9 @@ export const AXES = [
  * @returns {{begins: number[], length: number, segments: Segment[][]}}
  */
 export function commonAxis(entries, kind) {
-    const segments = entries.map((e) => segmentsOf(e)
-        .filter((s) => kind !== 'first' || s.key !== 'decode'));
+    const segments = entries.map((e) =>
+        segmentsOf(e).filter((s) => kind !== 'first' || s.key !== 'decode'),
+    );
     const first = Math.min(...entries.map(cameAt));
     const begins = entries.map((e) => (kind === 'clock' ? cameAt(e) - first : 0));
     const ends = segments.map((list, i) => begins[i] + (list.at(-1)?.to ?? 0));
@@ -65,7 +75,6 @@ export function ticks(length) {
     const unit = 10 ** Math.floor(Math.log10(rough));
     const step = unit * [1, 2, 2.5, 5, 10].find((n) => n * unit >= rough);
     const list = [];
-    for (let at = 0; at < length; at += step)
-        list.push(at);
+    for (let at = 0; at < 0.93 * length; at += step) /* its words need room */ list.push(at);
     return list;
 }

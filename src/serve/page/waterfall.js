@@ -20,7 +20,7 @@ export const SERVER_PARTS = PARTS.slice(0, -1);
 
 /**
  * @typedef {{key: string, name: string, what: string, ms: number, shown: string}} Part
- * @typedef {{parts: Part[], total: number, shown: string}} Split
+ * @typedef {{parts: Part[], total: number, shown: string}} Split  shown: with the unit
  */
 
 /**
@@ -37,23 +37,30 @@ export function splitOf(ttft, clientMs) {
     if (Number.isFinite(clientMs))
         parts.push({ ...PARTS.at(-1), ms: Math.max(0, clientMs - server) });
     const total = parts.reduce((sum, p) => sum + p.ms, 0);
-    const digits = digitsOf(total);
-    const units = roundTogether(parts.map((p) => p.ms), digits);
-    parts.forEach((p, i) => { p.shown = fixed(units[i], digits); });
-    return { parts, total, shown: fixed(units.reduce((a, b) => a + b, 0), digits) };
+    const { digits, unit } = scaleOf(total);
+    const show = (n) =>
+        `${(n / 10 ** (unit === 's' ? digits + 3 : digits)).toFixed(
+            unit === 's' ? digits + 3 : digits,
+        )} ${unit}`;
+    const units = roundTogether(
+        parts.map((p) => p.ms),
+        digits,
+    );
+    parts.forEach((p, i) => {
+        p.shown = show(units[i]);
+    });
+    return { parts, total, shown: show(units.reduce((a, b) => a + b, 0)) };
 }
 
 function positive(ms) {
     return Number.isFinite(ms) && ms > 0 ? ms : 0;
 }
 
-/* Decimals of a millisecond that are worth reading beside such a total. */
-function digitsOf(total) {
-    return total < 10 ? 2 : total < 1000 ? 1 : 0;
-}
-
-function fixed(units, digits) {
-    return (units / 10 ** digits).toFixed(digits);
+/* Decimals of a millisecond that are worth reading beside such a total: -1 are hundredths of a
+ * second. */
+function scaleOf(total) {
+    if (total >= 10000) return { digits: -1, unit: 's' };
+    return { digits: total < 10 ? 2 : total < 1000 ? 1 : 0, unit: 'ms' };
 }
 
 /**
@@ -69,8 +76,7 @@ export function roundTogether(values, digits) {
     const sum = Math.round(scaled.reduce((a, b) => a + b, 0));
     let missing = sum - units.reduce((a, b) => a + b, 0);
     const order = scaled.map((v, i) => [v - units[i], i]).sort((a, b) => b[0] - a[0]);
-    for (const [, i] of order.slice(0, Math.max(0, missing)))
-        units[i]++;
+    for (const [, i] of order.slice(0, Math.max(0, missing))) units[i]++;
     return units;
 }
 
@@ -88,7 +94,7 @@ export function places(split) {
 }
 
 function percentOf(ms, total) {
-    return total > 0 ? 100 * ms / total : 0;
+    return total > 0 ? (100 * ms) / total : 0;
 }
 
 const CACHE_WORDS = {
@@ -105,12 +111,9 @@ export function facts(meta) {
     const list = [];
     if (metrics?.tokens_per_second > 0)
         list.push(`${metrics.tokens_per_second.toFixed(1)} tokens/s`);
-    if (usage)
-        list.push(`${usage.completion_tokens} tokens`, cachedWords(usage));
-    if (CACHE_WORDS[cache])
-        list.push(CACHE_WORDS[cache]);
-    if (waited?.words)
-        list.push(waited.words);
+    if (usage) list.push(`${usage.completion_tokens} tokens`, cachedWords(usage));
+    if (CACHE_WORDS[cache]) list.push(CACHE_WORDS[cache]);
+    if (waited?.words) list.push(waited.words);
     return list;
 }
 

@@ -108,14 +108,15 @@ test('parts add up to the total, as shown too', () => {
         prefill_ms: 57.321, first_write_ms: 6.311, total_ms: 63.956 };
     for (const client of [undefined, 0, 64, 71.35, 70000]) {
         const split = splitOf(ttft, client);
-        const sum = split.parts.reduce((s, p) => s + Number(p.shown), 0);
-        assert.equal(sum.toFixed(3), Number(split.shown).toFixed(3));
+        const sum = split.parts.reduce((s, p) => s + parseFloat(p.shown), 0);
+        assert.equal(sum.toFixed(3), parseFloat(split.shown).toFixed(3));
         assert.ok(Math.abs(split.total - Math.max(client ?? 0, 63.956)) < 1e-9);
         const places_ = places(split);
         assert.ok(Math.abs(places_.at(-1).left + places_.at(-1).width - 100) < 1e-9);
     }
     assert.deepEqual(roundTogether([0.4, 0.4, 0.4], 0), [1, 0, 0]);
-    assert.equal(splitOf({}, 0).shown, '0.00');
+    assert.equal(splitOf({}, 0).shown, '0.00 ms');
+    assert.equal(splitOf(ttft, 29493.4).shown, '29.49 s');
 });
 
 test('the facts of an answer', () => {
@@ -173,6 +174,7 @@ test('timelines', () => {
     const axis = commonAxis([entry, later], 'clock');
     assert.deepEqual([axis.begins, axis.length], [[0, 1000], 1009]);
     assert.deepEqual(ticks(90), [0, 25, 50, 75]);
+    assert.deepEqual(ticks(40), [0, 10, 20, 30]);
     assert.equal(commonAxis([], 'first').length > 0, true);
 });
 
