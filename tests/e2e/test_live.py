@@ -73,7 +73,7 @@ class Listener:
 
     def until(self, done, name: str) -> dict:
         """The first event of that name for which `done` holds."""
-        seen, deadline = 0, time.monotonic() + 60
+        seen, deadline = 0, time.monotonic() + 150
         while True:
             for event in self.events.of(name)[seen:]:
                 seen += 1
