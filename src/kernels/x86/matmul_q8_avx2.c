@@ -113,7 +113,7 @@ ALWAYS_INLINE void sum_group_avx2(tile_sums sum, const struct tile *t, size_t g,
     static void matmul_q8_##name##_avx2(const struct matmul_q8_args *a)                            \
     {                                                                                              \
         static tile_fn *const tiles[TOKENS] = {EACH_TILE(ENTRY, name)};                            \
-        matmul_tiles(a, tiles, NULL, TOKENS);                                                      \
+        matmul_tiles(a, tiles, TOKENS, NULL, TOKENS);                                              \
     }
 QUANT_TYPE_MAP(X)
 #undef X

@@ -1,5 +1,6 @@
 /* Packed weights times int8 activations with AVX-512 VNNI: a line of a panel is one vector. A tile
  * is two panels by six tokens: 12 integer sums, 12 float ones, 2 vectors of weights, a broadcast.
+ * Up to ten tokens are one tile with a panel.
  *
  * vpdpbusd adds four products of unsigned and signed bytes to an int32 lane without saturation
  * (255 * 127 * 32 fits), so a group is eight of them whatever the type. Multiplications of all
@@ -21,7 +22,8 @@
 #include <immintrin.h>
 #include <string.h>
 
-#define TOKENS 6
+#define TOKENS     6
+#define ONE_TOKENS 10 /* against one panel, whose stream two tiles would read in turns */
 
 /* Bytes moved right (left if negative); what crosses over is masked away later. */
 ALWAYS_INLINE __m512i moved(const uint8_t *line, int right)
@@ -180,7 +182,7 @@ ALWAYS_INLINE __m512i sum_start(const struct q8_block *x, __m512i factors, int h
 }
 
 /* sum[i][j] = the integer sum of panel i and token j over steps `step` .. `end` - 1 of a group. */
-ALWAYS_INLINE void sum_steps(__m512i sum[2][TOKENS], const struct tile *t, size_t g, int half,
+ALWAYS_INLINE void sum_steps(__m512i sum[2][ONE_TOKENS], const struct tile *t, size_t g, int half,
                              int panels, int tokens, const struct panel_format *f)
 {
     const uint8_t *group = t->w + quants_offset(g, f), *chunk = t->w + chunk_offset(g, f);
@@ -215,40 +217,44 @@ ALWAYS_INLINE void sum_steps(__m512i sum[2][TOKENS], const struct tile *t, size_
                 KEEP_ORDER(sum[i][j]);
             }
         }
+        KEEP_LOADS();
     }
 }
 
 /* Folds a group's, or half's, integer sums into the float ones. */
-ALWAYS_INLINE void add_group(__m512 acc[2][TOKENS], const struct tile *t, size_t g, int half,
+ALWAYS_INLINE void add_group(__m512 acc[2][ONE_TOKENS], const struct tile *t, size_t g, int half,
                              int panels, int tokens, const struct panel_format *f)
 {
-    __m512i sum[2][TOKENS];
+    __m512i sum[2][ONE_TOKENS], minima[2];
+    __m512 d[2], m[2];
     const uint8_t *chunk = t->w + chunk_offset(g, f);
     sum_steps(sum, t, g, half, panels, tokens, f);
     UNROLL for (int i = 0; i < panels; i++)
     {
         const uint8_t *scales = chunk + (size_t)i * t->panel_bytes;
-        __m512 d = weight_scale(scales, g % f->groups, half, f), m = _mm512_setzero_ps();
-        __m512i minima = _mm512_setzero_si512();
-        if (has_min(f))
-            m = weight_min(scales, g % f->groups, f);
-        if (f->scales == PANEL_NIBBLES)
-            minima = half_factors(scales, g % f->groups, f);
-        UNROLL for (int j = 0; j < tokens; j++)
+        d[i] = weight_scale(scales, g % f->groups, half, f);
+        m[i] = has_min(f) ? weight_min(scales, g % f->groups, f) : _mm512_setzero_ps();
+        minima[i] = f->scales == PANEL_NIBBLES ? half_factors(scales, g % f->groups, f)
+                                               : _mm512_setzero_si512();
+    }
+    UNROLL for (int j = 0; j < tokens; j++)
+    {
+        const struct q8_block *x = t->x + j * t->x_stride + g;
+        UNROLL for (int i = 0; i < panels; i++)
         {
-            const struct q8_block *x = t->x + j * t->x_stride + g;
             __m512 v = _mm512_cvtepi32_ps(sum[i][j]), scale = _mm512_set1_ps(x->scale);
             if (!has_min(f)) {
-                acc[i][j] = _mm512_fmadd_ps(v, _mm512_mul_ps(d, scale), acc[i][j]);
+                acc[i][j] = _mm512_fmadd_ps(v, _mm512_mul_ps(d[i], scale), acc[i][j]);
                 continue;
             }
-            __m512 total = _mm512_cvtepi32_ps(f->scales == PANEL_NIBBLES ? dot_sums(minima, x)
+            __m512 total = _mm512_cvtepi32_ps(f->scales == PANEL_NIBBLES ? dot_sums(minima[i], x)
                                                                          : x_total(x, -1));
-            v = _mm512_mul_ps(v, d);
-            v = f->scales == PANEL_DM ? _mm512_fmadd_ps(m, total, v)
-                                      : _mm512_fnmadd_ps(m, total, v);
+            v = _mm512_mul_ps(v, d[i]);
+            v = f->scales == PANEL_DM ? _mm512_fmadd_ps(m[i], total, v)
+                                      : _mm512_fnmadd_ps(m[i], total, v);
             acc[i][j] = _mm512_fmadd_ps(v, scale, acc[i][j]);
         }
+        KEEP_LOADS();
     }
 }
 
@@ -256,7 +262,7 @@ ALWAYS_INLINE void tile_run(const struct tile *args, int panels, int tokens,
                             const struct panel_format *f)
 {
     struct tile t = *args;
-    __m512 acc[2][TOKENS];
+    __m512 acc[2][ONE_TOKENS];
     UNROLL for (int i = 0; i < panels; i++) UNROLL for (int j = 0; j < tokens; j++) acc[i][j] =
         _mm512_setzero_ps();
     for (size_t g = 0; g < t.n_groups; g++) {
@@ -287,15 +293,20 @@ ALWAYS_INLINE void tile_run(const struct tile *args, int panels, int tokens,
 #define EACH_TILE(X, name, panels)                                                                 \
     X(name, panels, 1)                                                                             \
     X(name, panels, 2) X(name, panels, 3) X(name, panels, 4) X(name, panels, 5) X(name, panels, 6)
+#define MORE_TILES(X, name)                                                                        \
+    X(name, 1, 7)                                                                                  \
+    X(name, 1, 8) X(name, 1, 9) X(name, 1, 10)
 #define ENTRY(name, panels, tokens) tile_##name##_##panels##x##tokens##_avx512vnni,
 #define X(type, name, groups)                                                                      \
     EACH_TILE(TILE, name, 1)                                                                       \
+    MORE_TILES(TILE, name)                                                                         \
     EACH_TILE(TILE, name, 2)                                                                       \
     static void matmul_q8_##name##_avx512vnni(const struct matmul_q8_args *a)                      \
     {                                                                                              \
-        static tile_fn *const one[TOKENS] = {EACH_TILE(ENTRY, name, 1)};                           \
+        static tile_fn *const one[ONE_TOKENS] = {EACH_TILE(ENTRY, name, 1)                         \
+                                                     MORE_TILES(ENTRY, name)};                     \
         static tile_fn *const two[TOKENS] = {EACH_TILE(ENTRY, name, 2)};                           \
-        matmul_tiles(a, one, two, TOKENS);                                                         \
+        matmul_tiles(a, one, ONE_TOKENS, two, TOKENS);                                             \
     }
 QUANT_TYPE_MAP(X)
 #undef X

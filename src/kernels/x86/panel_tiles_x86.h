@@ -4,8 +4,8 @@
  *     for one or two panels          stay in L1 while the tokens pass by
  *       for a few tokens             one tile; fetches its share of the panels that come next
  *
- * One tile of tokens (decode) takes panels singly: the weights are then one stream, fetched a fixed
- * distance ahead.
+ * One tile of tokens (decode of a few sequences) takes panels singly: the weights are then one
+ * stream, fetched a fixed distance ahead.
  */
 #ifndef FIRSTLIGHT_KERNELS_X86_PANEL_TILES_X86_H
 #define FIRSTLIGHT_KERNELS_X86_PANEL_TILES_X86_H
@@ -19,6 +19,10 @@
 /* gcc 12 re-associates and reorders chains of integer additions until they spill; an empty
  * statement that seems to change a sum keeps it in its place. */
 #define KEEP_ORDER(v) __asm__("" : "+v"(v))
+
+/* Nor do loads move across this, or what was loaded stay in registers: it keeps gcc from preparing
+ * what comes much later, at the price of sums that live in memory. */
+#define KEEP_LOADS() __asm__ volatile("" : : : "memory")
 
 struct tile {
     const uint8_t *w;         /* the first panel */
@@ -75,12 +79,13 @@ static inline void tiles_run(const struct matmul_q8_args *a, struct tile *t, siz
     }
 }
 
-/* one, two: the tiles of 1 .. max_tokens tokens with a panel and with two; `two` may be NULL. */
+/* one, two: the tiles of 1 .. max_tokens tokens with a panel and with two; `two` may be NULL. With
+ * a panel there may be more, up to max_one: so many tokens are one tile. */
 static inline void matmul_tiles(const struct matmul_q8_args *args, tile_fn *const *one,
-                                tile_fn *const *two, size_t max_tokens)
+                                size_t max_one, tile_fn *const *two, size_t max_tokens)
 {
     struct matmul_q8_args a = *args;
-    size_t n_tiles = (a.n_tokens + max_tokens - 1) / max_tokens;
+    size_t n_tiles = a.n_tokens <= max_one ? 1 : (a.n_tokens + max_tokens - 1) / max_tokens;
     size_t panels = two && n_tiles > 1 ? 2 : 1, rows = panels * PANEL_ROWS;
     while (a.n_rows > 0) {
         size_t n_rows = a.n_rows < rows ? a.n_rows : rows;
