@@ -336,6 +336,15 @@ def test_a_lost_stream_is_told_and_found_again(visit, stub) -> None:
     page.one(".live[data-kind=live]", "Live")
 
 
+def test_a_server_that_shuts_down_says_so(visit, stub) -> None:
+    feed = Feed(stub)
+    page = visit(stub.url, "/#/dashboard")
+    feed.start(page)
+    page.one(".live", "Live")
+    feed.send(("server", {**FACTS, "state": "draining"}))
+    page.one(".live", "the server is shutting down")
+
+
 def test_a_key_is_asked_for(visit, stub) -> None:
     feed = Feed(stub)
     stub.key = "geheim"

@@ -43,6 +43,23 @@ def test_a_whole_talk(visit, stub) -> None:
     assert page.js("return document.activeElement.id") == "prompt"
 
 
+def test_the_focus_is_not_lost(visit, stub) -> None:
+    page = visit(stub.url)
+    page.one(".examples button").send_keys(Keys.ENTER)
+    page.wait(lambda: page.js("return document.activeElement.id") == "prompt")
+    page.idle()
+    page.one(".regenerate-button").send_keys(Keys.ENTER)
+    page.wait(lambda: len(stub.asked) == 2)
+    page.idle()
+    assert page.js("return document.activeElement.id") == "prompt"
+    page.one("[aria-label='Previous variant']").send_keys(Keys.ENTER)
+    page.wait(lambda: focus(page) == "Next variant")
+    page.click("[aria-label^=Delete]")
+    page.wait(lambda: focus(page) == "Cancel")
+    page.keys(Keys.TAB, Keys.ENTER)
+    page.wait(lambda: page.js("return document.activeElement.id") == "new-chat")
+
+
 def test_views_and_dialogs(visit, stub) -> None:
     page = visit(stub.url)
     page.keys(Keys.TAB)  # out of the field

@@ -24,7 +24,7 @@ def test_a_full_server_is_tried_again_on_request(visit, stub) -> None:
     page = visit(stub.url, refused=True)
     page.send("hi")
     trouble = page.one(".trouble").text
-    assert "The server is full. It says to come back in 3.00 s." in trouble
+    assert "The server is full. It says to come back in 3 s." in trouble
     assert "the queue is full (--max-queued-requests 8)" in trouble
     page.click(".retry-later", "Try again in")
     page.one(".retry-later[aria-pressed=true]", "Tries again in")

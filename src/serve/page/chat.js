@@ -171,9 +171,17 @@ export class Chat {
         this.#runs.set(conversation.id, { run, message });
         run.addEventListener('end', () => this.#ended(conversation));
         this.#drawAll();
+        this.#keepFocus();
         this.follow.toEnd();
         this.#save(conversation);
         run.start({ ...(await this.#body(conversation, question)) });
+    }
+
+    /* The button that asked may be gone; on a phone the field would bring the keyboard up. */
+    #keepFocus() {
+        if (document.activeElement !== document.body) return;
+        if (matchMedia('(pointer: coarse)').matches) this.log.focus({ preventScroll: true });
+        else this.composer.focus();
     }
 
     async #body(conversation, question) {

@@ -144,6 +144,7 @@ export class MessageView {
         const { message, actions } = this;
         const redo =
             message.role === 'assistant' &&
+            !message.trouble /* which has a button for it */ &&
             toolButton('redo', 'Regenerate', 'regenerate', () => actions.regenerate(message));
         const edit =
             message.role === 'user' && toolButton('edit', 'Edit', 'edit', () => this.edit());

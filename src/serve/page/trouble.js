@@ -1,7 +1,5 @@
 /** Errors as a person wants them: what happened, and what to do. Pure. */
 
-import { duration } from './format.js';
-
 /**
  * @typedef {{what: string, todo: string, detail: string, retryMs?: number,
  *            needsKey?: boolean}} Trouble
@@ -70,7 +68,7 @@ function connection(error, hasText) {
 function later(error) {
     return error.retryMs === undefined
         ? 'Try again in a while.'
-        : `It says to come back in ${duration(error.retryMs)}.`;
+        : `It says to come back in ${Math.max(1, Math.ceil(error.retryMs / 1000))} s.`;
 }
 
 /** Why an answer ended early, if it did. */

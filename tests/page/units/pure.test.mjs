@@ -180,7 +180,7 @@ test('timelines', () => {
 
 test('what went wrong, in words', () => {
     const full = troubleOf({ status: 429, message: 'm', retryMs: 2500 }, false);
-    assert.equal(`${full.what} ${full.todo}`, 'The server is full. It says to come back in 2.50 s.');
+    assert.equal(`${full.what} ${full.todo}`, 'The server is full. It says to come back in 3 s.');
     assert.match(troubleOf({ status: 0, lost: true }, true).todo, /^What had come is kept/);
     assert.match(troubleOf({ status: 400, code: 'context_length_exceeded', message: '' }, false).what, /longer/);
 });
