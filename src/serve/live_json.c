@@ -146,8 +146,8 @@ static void put_window(struct buf *out, const struct server *s, struct live_wind
     put_view(out, "itl", &v[LIVE_ITL], true, true);
     buf_putc(out, ',');
     put_view(out, "step", &v[LIVE_STEP], true, false);
-    buf_printf(out, ",\"gap\":{\"promised_ms\":%d,\"p99_ms\":%.3f,", s->info.decode_gap_ms,
-               ms_of(&v[LIVE_ITL], 0.99));
+    buf_printf(out, ",\"gap\":{\"promised_ms\":%d,\"p95_ms\":%.3f,\"p99_ms\":%.3f,",
+               s->info.decode_gap_ms, ms_of(&v[LIVE_ITL], 0.95), ms_of(&v[LIVE_ITL], 0.99));
 }
 
 static void put_finished(struct buf *out, const struct metrics *m)

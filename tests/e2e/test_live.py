@@ -161,6 +161,7 @@ def test_sums_under_load(servers, tiny):
     assert stats["itl"]["count"] >= 120 and stats["itl"]["max_ms"] >= stats["itl"]["p99_ms"]
     assert stats["step"]["count"] > 0 and 0 < stats["window_s"] <= 60
     assert stats["gap"]["promised_ms"] == 100
+    assert 0 < stats["gap"]["p95_ms"] <= stats["gap"]["p99_ms"] == stats["itl"]["p99_ms"]
     assert stats["rates"]["generated"] > 0 and stats["rates"]["requests"] > 0
     assert stats["kv"]["total"] == stats["kv"]["free"] and stats["running"] == 0
 
