@@ -189,24 +189,10 @@ enum status grpc_exchange_prepare_list(struct grpc_exchange *x, struct buf *list
 
 /* ---- The end ---- */
 
-static void copy_heard(struct grpc_exchange *x)
-{
-    struct record *r = x->record;
-    const struct openai_chunk *h = &x->heard;
-    r->prompt_tokens = h->prompt_tokens;
-    r->completion_tokens = h->completion_tokens;
-    r->cached_tokens = h->cached_tokens;
-    r->has_ttft = h->has_ttft;
-    r->ttft = h->ttft;
-    r->server_ttft_ms = h->ttft_ms;
-    r->server_queue_ms = h->queue_ms;
-    snprintf(r->finish, sizeof r->finish, "%s", h->finish);
-}
-
 static void end(struct grpc_exchange *x, enum record_state state, int64_t at_us, const char *why)
 {
     struct record *r = x->record;
-    copy_heard(x);
+    openai_chunk_tell(&x->heard, r);
     r->user = NULL;
     x->record = NULL;
     record_end(r, state, at_us, why);

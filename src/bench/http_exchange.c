@@ -149,24 +149,10 @@ enum status http_exchange_prepare(struct http_exchange *x, const char *model,
 
 /* ---- The end ---- */
 
-static void copy_heard(struct http_exchange *x)
-{
-    struct record *r = x->record;
-    const struct openai_chunk *h = &x->heard;
-    r->prompt_tokens = h->prompt_tokens;
-    r->completion_tokens = h->completion_tokens;
-    r->cached_tokens = h->cached_tokens;
-    r->has_ttft = h->has_ttft;
-    r->ttft = h->ttft;
-    r->server_ttft_ms = h->ttft_ms;
-    r->server_queue_ms = h->queue_ms;
-    snprintf(r->finish, sizeof r->finish, "%s", h->finish);
-}
-
 static void end(struct http_exchange *x, enum record_state state, int64_t at_us, const char *why)
 {
     struct record *r = x->record;
-    copy_heard(x);
+    openai_chunk_tell(&x->heard, r);
     r->user = NULL;
     x->record = NULL;
     record_end(r, state, at_us, why);

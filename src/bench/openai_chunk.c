@@ -63,6 +63,18 @@ void openai_chunk_finish(struct openai_chunk *c, const char *finish)
     c->finish[len] = '\0';
 }
 
+void openai_chunk_tell(const struct openai_chunk *c, struct record *r)
+{
+    r->prompt_tokens = c->prompt_tokens;
+    r->completion_tokens = c->completion_tokens;
+    r->cached_tokens = c->cached_tokens;
+    r->has_ttft = c->has_ttft;
+    r->ttft = c->ttft;
+    r->server_ttft_ms = c->ttft_ms;
+    r->server_queue_ms = c->queue_ms;
+    snprintf(r->finish, sizeof r->finish, "%s", c->finish);
+}
+
 static enum status take_choice(struct openai_chunk *c, const json_t *choices, struct err *err)
 {
     const json_t *choice = json_array_get(choices, 0);

@@ -9,6 +9,7 @@
 
 #include "base/err.h"
 #include "base/timeline.h"
+#include "bench/record.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -35,6 +36,9 @@ void openai_chunk_init(struct openai_chunk *c);
  * that the server reports, err holds the server's words. */
 enum status openai_chunk_read(struct openai_chunk *c, const char *json, size_t len,
                               struct err *err);
+
+/* What the answer said, into the record of its request. */
+void openai_chunk_tell(const struct openai_chunk *c, struct record *r);
 
 /* Takes a finish_reason, cut to what `finish` holds. */
 void openai_chunk_finish(struct openai_chunk *c, const char *finish);

@@ -8,8 +8,8 @@
 #define FIRSTLIGHT_TESTS_SUPPORT_SCRIPT_SERVER_H
 
 #include "support/cmocka_all.h"
+#include "support/loopback.h"
 
-#include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <pthread.h>
@@ -107,14 +107,9 @@ static inline void *script_main(void *arg)
 /* s->replies and s->n_replies are filled in. */
 static inline void script_start(struct script *s)
 {
-    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t len = sizeof a;
-    s->listener = socket(AF_INET, SOCK_STREAM, 0);
-    assert_true(s->listener >= 0);
-    assert_int_equal(bind(s->listener, (struct sockaddr *)&a, len), 0);
-    assert_int_equal(listen(s->listener, 16), 0);
-    assert_int_equal(getsockname(s->listener, (struct sockaddr *)&a, &len), 0);
-    snprintf(s->url, sizeof s->url, "http://127.0.0.1:%d", ntohs(a.sin_port));
+    int port;
+    s->listener = loopback_listen(&port);
+    snprintf(s->url, sizeof s->url, "http://127.0.0.1:%d", port);
     assert_int_equal(sem_init(&s->gate, 0, 0), 0);
     assert_int_equal(pthread_create(&s->thread, NULL, script_main, s), 0);
 }
