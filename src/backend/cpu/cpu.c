@@ -1,13 +1,14 @@
 #include "backend/cpu/cpu.h"
 
+#include "backend/cpu/kv_pages.h"
 #include "base/mem.h"
 
 #include <string.h>
-#include <sys/mman.h>
 
-#define MIB       (1024.0 * 1024.0)
-#define LINE      64
-#define HUGE_PAGE ((size_t)2 << 20)
+#define MIB  (1024.0 * 1024.0)
+#define LINE 64
+
+#define KV_AHEAD ((size_t)256 << 20) /* 11,000 tokens of SmolLM2's */
 
 /* Parts of one allocation, laid out twice: first with base NULL, which measures. */
 struct layout {
@@ -173,8 +174,7 @@ static void cpu_close(struct backend *b)
     if (!c)
         return;
     pool_destroy(c->pool);
-    if (c->kv)
-        munmap(c->kv, c->kv_bytes);
+    kv_pages_close(c->kv_pages);
     pack_free(c);
     mem_free(c->memory);
     mem_free(c);
@@ -230,24 +230,15 @@ static enum status kv_create(struct backend *b, uint32_t n_blocks, struct err *e
     const struct model_config *m = &b->model->config;
     size_t bytes;
     REQUIRE(!c->kv && n_blocks >= 1);
-    if (!mem_mul(model_kv_block_bytes(m, b->options.kv_type), n_blocks, &bytes) ||
-        !mem_add(bytes, HUGE_PAGE - 1, &bytes))
+    if (!mem_mul(model_kv_block_bytes(m, b->options.kv_type), n_blocks, &bytes))
         return err_set(err, STATUS_TOO_LARGE, "%u KV blocks overflow the address space", n_blocks);
-    bytes = bytes / HUGE_PAGE * HUGE_PAGE;
     enum status st =
         check_memory(bytes, "cached keys and values", "--kv-memory or --ctx make it less", err);
+    if (!st)
+        st = kv_pages_open(&c->kv_pages, bytes, KV_AHEAD, err);
     if (st)
         return st;
-    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (p == MAP_FAILED)
-        return err_set(err, STATUS_NO_MEMORY, "no memory for %.1f MiB of keys and values",
-                       (double)bytes / MIB);
-    /* Backed as blocks are first written, two MiB at a time (0.1 ms each, a thousandth of the
-     * prefill that fills them): a small load on a large pool takes little memory, and start is
-     * quick. */
-    madvise(p, bytes, MADV_HUGEPAGE);
-    c->kv = p;
-    c->kv_bytes = bytes;
+    c->kv = kv_pages_base(c->kv_pages);
     c->kv_span_bytes = kv_layout_bytes(b->options.kv_type, m->head_dim);
     c->n_blocks = n_blocks;
     return STATUS_OK;
@@ -276,7 +267,10 @@ static void memory(const struct backend *b, struct backend_memory *out)
     const struct cpu *c = (const struct cpu *)b;
     const struct model *m = b->model;
     *out = (struct backend_memory){
-        .repacked = c->packed_bytes, .kv = c->kv_bytes, .activations = c->rows_bytes};
+        .repacked = c->packed_bytes,
+        .kv = c->kv_pages ? kv_pages_bytes(c->kv_pages) : 0,
+        .activations = c->rows_bytes,
+    };
     out->weights = m->token_embd->size + m->output_norm->size;
     if (m->output != m->token_embd)
         out->weights += m->output->size;

@@ -4,6 +4,7 @@
  *     step.c       a step's rows: begin, advance, drop, finish
  *     forward.c    the phases of a layer and of the output head
  *     attention.c  the attention phase and its division of work
+ *     kv_pages.c   the memory of the KV pool
  *     linear.c     products with weights
  *     pack.c       the packed weights: memory, packing at open
  *     rope.c       the table of angles
@@ -135,8 +136,8 @@ struct cpu {
     /* (n_blocks, n_layers, 2, n_kv_heads) spans of kv_layout.h's form: a block is one
      * piece of memory, so that the pool's pages are backed block by block as it fills. */
     char *kv;
-    size_t kv_bytes;
-    size_t kv_span_bytes; /* of KV_BLOCK keys or values of a head */
+    struct kv_pages *kv_pages; /* which it lies in */
+    size_t kv_span_bytes;      /* of KV_BLOCK keys or values of a head */
     uint32_t n_blocks;
     char *packed; /* all matrices that take int8 activations, in the order of their use */
     size_t packed_bytes;

@@ -6,6 +6,8 @@
  */
 #include "backend/cpu/cpu.h"
 
+#include "backend/cpu/kv_pages.h"
+
 #include <string.h>
 
 static uint32_t output_count(const struct batch_seq *q)
@@ -30,8 +32,16 @@ static void require_sane(const struct cpu *c, const struct batch_seq *q)
     REQUIRE(output_count(q) <= o->max_outputs - c->step.n_out);
     for (uint32_t i = 0; i < q->n_tokens; i++)
         REQUIRE((uint32_t)q->tokens[i] < c->base.model->config.n_vocab);
+}
+
+/* The highest of its blocks, all of which are in the pool. */
+static uint32_t highest_block(const struct cpu *c, const struct batch_seq *q)
+{
+    uint32_t highest = 0;
     for (uint32_t i = 0; i < (q->n_past + q->n_tokens + KV_BLOCK - 1) / KV_BLOCK; i++)
-        REQUIRE(q->blocks[i] < c->n_blocks);
+        highest = q->blocks[i] > highest ? q->blocks[i] : highest;
+    REQUIRE(highest < c->n_blocks);
+    return highest;
 }
 
 static void add_seq(struct cpu *c, const struct batch_seq *q)
@@ -74,9 +84,14 @@ void step_begin(struct backend *b, const struct batch *batch)
     s->n_seqs = s->n_rows = s->n_out = 0;
     s->layer = 0;
     s->dropped = false;
-    for (uint32_t i = 0; i < batch->n_seqs; i++)
+    uint32_t highest = 0;
+    for (uint32_t i = 0; i < batch->n_seqs; i++) {
+        uint32_t block = highest_block(c, &batch->seqs[i]);
+        highest = block > highest ? block : highest;
         add_seq(c, &batch->seqs[i]);
+    }
     index_rows(s);
+    kv_pages_step(c->kv_pages, (highest + 1) * cpu_kv_block_bytes(c));
 }
 
 static void drop_from(struct cpu_step *s, uint32_t request)
@@ -178,5 +193,6 @@ void step_finish(struct backend *b, struct step_result *out)
     REQUIRE(c->step.layer == b->model->config.n_layers);
     if (c->step.n_out > 0 && c->step.n_rows > 0)
         pool_run(c->pool, run_head, c);
+    kv_pages_step_done(c->kv_pages);
     *out = (struct step_result){.logits = c->rows.logits, .n_rows = c->step.n_out};
 }
