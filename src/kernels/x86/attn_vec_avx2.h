@@ -79,8 +79,7 @@ ALWAYS_INLINE vec v_bf16_first(const char *p)
 ALWAYS_INLINE vec v_bf16_second(const char *p)
 {
     __m256i pairs = _mm256_loadu_si256((const __m256i *)(const void *)p);
-    __m256i high = _mm256_set1_epi32((int)0xffff0000u);
-    return _mm256_castsi256_ps(_mm256_and_si256(pairs, high));
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_srli_epi32(pairs, 16), 16));
 }
 
 ALWAYS_INLINE vec v_int8(const char *p)
