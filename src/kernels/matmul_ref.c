@@ -70,7 +70,7 @@ static int value_of(const struct panel_format *f, int v, int scale)
 static float group_dot(const struct panel_format *f, const uint8_t *panel, size_t r, size_t g,
                        const struct q8_block *x)
 {
-    const uint8_t *chunk = panel + g / f->groups * panel_chunk_bytes(f);
+    const uint8_t *chunk = panel + panel_chunk_at(f, g);
     struct quant_scales s = panel_scales_of(f, chunk, g % f->groups, r);
     int32_t half[2] = {0, 0};
     for (int i = 0; i < PANEL_VALUES; i++) {

@@ -2,8 +2,10 @@
  * about a byte a cycle, and a panel stays in L1 while it fills. */
 #include "kernels/panel.h"
 
+#include "kernels/half.h"
 #include "kernels/quant_group.h"
 
+#include <math.h>
 #include <string.h>
 
 #define NIBBLES 0x0f0f0f0fu
@@ -224,7 +226,7 @@ static void pack_iq4_xs(uint8_t *chunk, size_t r, const struct block_iq4_xs *b)
     {                                                                                              \
         const struct block_##name *b = row;                                                        \
         for (size_t g = 0; g < k / PANEL_VALUES; g++)                                              \
-            pack_##name(panel + g / 2 * panel_chunk_bytes(&panel_##name), g % 2, r, b + g);        \
+            pack_##name(panel + panel_chunk_at(&panel_##name, g), g % 2, r, b + g);                \
     }
 DEFINE_PACK_ROW_32(q4_0)
 DEFINE_PACK_ROW_32(q4_1)
@@ -239,7 +241,7 @@ DEFINE_PACK_ROW_32(iq4_nl)
     {                                                                                              \
         const struct block_##name *b = row;                                                        \
         for (size_t c = 0; c < k / 256; c++)                                                       \
-            pack_##name(panel + c * panel_chunk_bytes(&panel_##name), r, b + c);                   \
+            pack_##name(panel + panel_chunk_at(&panel_##name, 8 * c), r, b + c);                   \
     }
 DEFINE_PACK_ROW_256(q2_k)
 DEFINE_PACK_ROW_256(q3_k)
@@ -267,7 +269,41 @@ size_t panel_bytes(enum tensor_type type, size_t k)
 {
     const struct panel_format *f = types[type].format;
     size_t values = f->groups * PANEL_VALUES;
-    return (k + values - 1) / values * panel_chunk_bytes(f);
+    return f->head + (k + values - 1) / values * panel_chunk_bytes(f);
+}
+
+static float half_at(const uint8_t *p)
+{
+    uint16_t h;
+    memcpy(&h, p, sizeof h);
+    return half_to_float(h);
+}
+
+/* The scale of group g of row r. */
+static float scale_of(const struct panel_format *f, const uint8_t *panel, size_t g, size_t r)
+{
+    const uint8_t *chunk = panel + panel_chunk_at(f, g);
+    size_t in = g % f->groups;
+    if (f->scales == PANEL_DM)
+        return half_at(chunk + PANEL_D_AT(in) + 2 * r);
+    return half_at(chunk + 2 * r) * (float)chunk[PANEL_SCALE_AT(in) + r];
+}
+
+static void put_units(const struct panel_format *f, uint8_t *panel, size_t r, size_t k)
+{
+    float largest = 0.0f, units = 1.0f;
+    for (size_t g = 0; g < k / PANEL_VALUES; g++) {
+        float scale = fabsf(scale_of(f, panel, g, r));
+        if (!(scale <= largest)) /* so that NaN stays */
+            largest = scale;
+    }
+    int exponent;
+    frexpf(largest, &exponent);
+    if (!isfinite(largest))
+        units = NAN;
+    else if (largest > 0.0f)
+        units = ldexpf(1.0f, PANEL_UNIT_BITS - exponent);
+    memcpy(panel + sizeof units * r, &units, sizeof units);
 }
 
 void panel_pack(enum tensor_type type, void *out, const void *rows, size_t row_bytes, size_t n_rows,
@@ -275,4 +311,6 @@ void panel_pack(enum tensor_type type, void *out, const void *rows, size_t row_b
 {
     for (size_t r = 0; r < n_rows; r++)
         types[type].pack_row(out, r, (const uint8_t *)rows + r * row_bytes, k);
+    for (size_t r = 0; r < n_rows && types[type].format->head; r++)
+        put_units(types[type].format, out, r, k);
 }

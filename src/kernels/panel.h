@@ -4,7 +4,11 @@
  * matrix lie back to back. A panel is cut along K into chunks of 2 groups of 32 values (8 groups
  * for the types whose blocks have 256). A chunk is its scales, then its groups' quants:
  *
- *     | chunk 0: scales | group 0 | group 1 | chunk 1: scales | group 2 | group 3 | ...
+ *     | head | chunk 0: scales | group 0 | group 1 | chunk 1: scales | group 2 | group 3 | ...
+ *
+ * Types with a minimum for a group begin with a head, units[16]: floats, the largest powers of two
+ * with which each scale of a row (d, or d * scale) stays below 2^PANEL_UNIT_BITS. A kernel may
+ * multiply scales by them and round. NaN where a scale is not finite.
  *
  * Quants are interleaved so that a lane of 32 bits holds four neighbouring values of one row, and
  * 16 lanes are one line of 64 bytes. Line s of a group has the values 4s .. 4s + 3 in its low
@@ -52,6 +56,8 @@
 #define PANEL_LINE   64
 #define PANEL_VALUES 32 /* of a group */
 
+#define PANEL_UNIT_BITS 14
+
 enum panel_scales {
     PANEL_D,        /* d */
     PANEL_DM,       /* d, m */
@@ -59,7 +65,8 @@ enum panel_scales {
     PANEL_GROUPS,   /* d, a signed scale for each group */
     PANEL_HALVES,   /* d, a signed scale for each 16 values */
     PANEL_MIRRORED, /* the same, its sign in the quants */
-    PANEL_NIBBLES   /* d, dmin, a 4-bit scale and minimum for each 16 values */
+    PANEL_NIBBLES,  /* d, dmin, a 4-bit scale and minimum for each 16 values */
+    PANEL_EXPANDED  /* never stored: a kernel's own, for a part of a panel */
 };
 
 /* How a type is packed; constants that kernels fold. */
@@ -68,23 +75,24 @@ struct panel_format {
     int zero;        /* the quant that stands for zero */
     int bits;        /* of a quant: 2, 3, 4, 5, 6 or 8 */
     int table;       /* quants are places in quant_iq4, whose values plus 128 are what is summed */
+    uint32_t head;   /* bytes before the first chunk */
     uint32_t groups; /* in a chunk */
     uint32_t header; /* bytes of scales in a chunk */
     uint32_t group;  /* bytes of quants in a group */
 };
 
-static const struct panel_format panel_q4_0 = {PANEL_D, 8, 4, 0, 2, 64, 256};
-static const struct panel_format panel_q4_1 = {PANEL_DM, 0, 4, 0, 2, 128, 256};
-static const struct panel_format panel_q5_0 = {PANEL_D, 16, 5, 0, 2, 64, 320};
-static const struct panel_format panel_q5_1 = {PANEL_DM, 0, 5, 0, 2, 128, 320};
-static const struct panel_format panel_q8_0 = {PANEL_D, 128, 8, 0, 2, 64, 512};
-static const struct panel_format panel_q2_k = {PANEL_NIBBLES, 0, 2, 0, 8, 320, 128};
-static const struct panel_format panel_q3_k = {PANEL_MIRRORED, 4, 3, 0, 8, 320, 192};
-static const struct panel_format panel_q4_k = {PANEL_K, 0, 4, 0, 8, 320, 256};
-static const struct panel_format panel_q5_k = {PANEL_K, 0, 5, 0, 8, 320, 320};
-static const struct panel_format panel_q6_k = {PANEL_HALVES, 32, 6, 0, 8, 320, 384};
-static const struct panel_format panel_iq4_nl = {PANEL_D, 128, 4, 1, 2, 64, 256};
-static const struct panel_format panel_iq4_xs = {PANEL_GROUPS, 128, 4, 1, 8, 192, 256};
+static const struct panel_format panel_q4_0 = {PANEL_D, 8, 4, 0, 0, 2, 64, 256};
+static const struct panel_format panel_q4_1 = {PANEL_DM, 0, 4, 0, 64, 2, 128, 256};
+static const struct panel_format panel_q5_0 = {PANEL_D, 16, 5, 0, 0, 2, 64, 320};
+static const struct panel_format panel_q5_1 = {PANEL_DM, 0, 5, 0, 64, 2, 128, 320};
+static const struct panel_format panel_q8_0 = {PANEL_D, 128, 8, 0, 0, 2, 64, 512};
+static const struct panel_format panel_q2_k = {PANEL_NIBBLES, 0, 2, 0, 0, 8, 320, 128};
+static const struct panel_format panel_q3_k = {PANEL_MIRRORED, 4, 3, 0, 0, 8, 320, 192};
+static const struct panel_format panel_q4_k = {PANEL_K, 0, 4, 0, 64, 8, 320, 256};
+static const struct panel_format panel_q5_k = {PANEL_K, 0, 5, 0, 64, 8, 320, 320};
+static const struct panel_format panel_q6_k = {PANEL_HALVES, 32, 6, 0, 0, 8, 320, 384};
+static const struct panel_format panel_iq4_nl = {PANEL_D, 128, 4, 1, 0, 2, 64, 256};
+static const struct panel_format panel_iq4_xs = {PANEL_GROUPS, 128, 4, 1, 0, 8, 192, 256};
 
 /* Where a chunk's scales of group `in` of it begin, from the chunk's start. */
 #define PANEL_D_AT(in)       (32 * (size_t)(in))
@@ -97,6 +105,12 @@ static const struct panel_format panel_iq4_xs = {PANEL_GROUPS, 128, 4, 1, 8, 192
 static inline size_t panel_chunk_bytes(const struct panel_format *f)
 {
     return f->header + f->groups * f->group;
+}
+
+/* Where the chunk of group g begins. */
+static inline size_t panel_chunk_at(const struct panel_format *f, size_t g)
+{
+    return f->head + g / f->groups * panel_chunk_bytes(f);
 }
 
 /* The format of a quantised type; NULL for floats. */

@@ -129,6 +129,25 @@ static void product_check(const struct product *p, struct worst *worst)
     }
 }
 
+/* Half a unit, where the variant takes a row's scales in whole units (panel.h), else 0. */
+static double scale_error(const struct product *p, const char *row)
+{
+    struct kernels avx2;
+    struct quant_group g;
+    double largest = 0.0;
+    int exponent;
+    kernels_fill(&avx2, cpu_detect() & CPU_AVX2);
+    const struct panel_format *f = panel_format_of(p->shape->type);
+    if (f->head == 0 || !(cpu_detect() & CPU_AVX2) || p->q8 != avx2.matmul_q8[p->shape->type])
+        return 0.0;
+    for (size_t b = 0; b < p->k / GROUP_VALUES; b++) {
+        p->shape->group(&g, row, b);
+        largest = fmax(largest, fabs((double)g.s.d));
+    }
+    frexp(largest, &exponent);
+    return largest > 0.0 ? ldexp(0.5, exponent - PANEL_UNIT_BITS) : 0.0;
+}
+
 /* The exact integer sums, in double. An implementation may take q unsigned and give back the zero
  * point through x.total; `size` bounds the magnitude of what it then adds up. Per group three
  * roundings (integer to float, product of scales, multiply-add), one for the sum's own, and every
@@ -138,7 +157,7 @@ static void want_q8(struct product *p, size_t t, size_t r)
     const struct q8_block *x = (struct q8_block *)p->x.data + t * p->x_stride;
     const char *row = (const char *)p->w.data + r * p->w_row_bytes;
     size_t n_groups = p->k / GROUP_VALUES;
-    double sum = 0.0, size = 0.0;
+    double sum = 0.0, size = 0.0, half_unit = scale_error(p, row), off = 0.0;
     for (size_t b = 0; b < n_groups; b++) {
         struct quant_group g;
         p->shape->group(&g, row, b);
@@ -153,12 +172,13 @@ static void want_q8(struct product *p, size_t t, size_t r)
                          (double)g.s.m[1] * (x[b].total - x[b].first)};
         double both = (min[0] + min[1]) * (double)x[b].scale;
         sum += d * (double)dot + both;
+        off += half_unit * (double)x[b].scale * fabs((double)dot);
         size += fabs(d) * 2.0 * (double)magnitude + fabs(both);
         if (p->shape->type == TENSOR_Q2_K) /* a rounding for each half */
             size += (fabs(min[0]) + fabs(min[1])) * (double)x[b].scale;
     }
     p->want[t][r] = sum;
-    p->bound[t][r] = (2.0 * (double)n_groups + 4.0) * EPS * size + (double)FLT_MIN;
+    p->bound[t][r] = (2.0 * (double)n_groups + 4.0) * EPS * size + off + (double)FLT_MIN;
 }
 
 static void check_q8_case(const struct check_level *level, const struct type_shape *shape, size_t k,

@@ -8,11 +8,12 @@
  *     8 bits  2 * 128 * 127 = 32512  1 step, on magnitudes; the weight's sign moves to x. So are
  * the signed bytes that the IQ4 types' places stand for.
  *
- * before vpmaddwd widens them, with the halves' scales as its other operand. Sums are exact,
- * whichever way they are computed; the float operations and their order are in panel_tile_avx2.h.
+ * before vpmaddwd widens them, with the halves' or, in whole units, the group's scales as its other
+ * operand. Sums are exact, whichever way they are computed; the float operations and their order
+ * are in panel_tile_avx2.h and panel_units_avx2.h.
  */
 #include "kernels/variants.h"
-#include "kernels/x86/panel_tile_avx2.h"
+#include "kernels/x86/panel_units_avx2.h"
 
 #define TOKENS 5
 
@@ -85,6 +86,8 @@ ALWAYS_INLINE void sum_group_avx2(tile_sums sum, const struct tile *t, size_t g,
         UNROLL for (int v = 0; v < VECTORS; v++)
         {
             __m256i by = _mm256_set1_epi16(1);
+            if (has_units(f))
+                by = scale_units(t, g, v, f);
             if (has_half_scales(f))
                 by = twice(half_scales(chunk, in, v, f).of[n / 4]);
             UNROLL for (int j = 0; j < tokens; j++)
@@ -101,19 +104,47 @@ ALWAYS_INLINE void sum_group_avx2(tile_sums sum, const struct tile *t, size_t g,
 }
 
 /* A type's tiles and its entry. */
+ALWAYS_INLINE void run(const struct tile *t, int tokens, const struct panel_format *f)
+{
+    if (has_units(f))
+        tile_run_units(t, tokens, f, sum_group_avx2);
+    else
+        tile_run(t, tokens, f, sum_group_avx2);
+}
+
 #define TILE(name, tokens)                                                                         \
     static void tile_##name##_##tokens##_avx2(const struct tile *t)                                \
     {                                                                                              \
-        tile_run(t, tokens, &panel_##name, sum_group_avx2);                                        \
+        run(t, tokens, &panel_##name);                                                             \
     }
-#define EACH_TILE(X, name)  X(name, 1) X(name, 2) X(name, 3) X(name, 4) X(name, 5)
-#define ENTRY(name, tokens) tile_##name##_##tokens##_avx2,
+#define TILE_EXPANDED(bits, tokens)                                                                \
+    static void tile_expanded_##bits##_##tokens##_avx2(const struct tile *t)                       \
+    {                                                                                              \
+        run(t, tokens, &expanded_##bits);                                                          \
+    }
+#define EACH_TILE(X, name)           X(name, 1) X(name, 2) X(name, 3) X(name, 4) X(name, 5)
+#define ENTRY(name, tokens)          tile_##name##_##tokens##_avx2,
+#define ENTRY_EXPANDED(bits, tokens) tile_expanded_##bits##_##tokens##_avx2,
+
+EACH_TILE(TILE_EXPANDED, 4)
+EACH_TILE(TILE_EXPANDED, 5)
+static tile_fn *const tiles_expanded_4[TOKENS] = {EACH_TILE(ENTRY_EXPANDED, 4)};
+static tile_fn *const tiles_expanded_5[TOKENS] = {EACH_TILE(ENTRY_EXPANDED, 5)};
+
 #define X(type, name, groups)                                                                      \
     EACH_TILE(TILE, name)                                                                          \
+    static void expand_##name##_avx2(uint8_t *out, const struct tile *t, size_t g)                 \
+    {                                                                                              \
+        expand_group(out, t, g, &panel_##name);                                                    \
+    }                                                                                              \
     static void matmul_q8_##name##_avx2(const struct matmul_q8_args *a)                            \
     {                                                                                              \
         static tile_fn *const tiles[TOKENS] = {EACH_TILE(ENTRY, name)};                            \
-        matmul_tiles(a, tiles, TOKENS, NULL, TOKENS);                                              \
+        if (has_units(&panel_##name))                                                              \
+            matmul_units(a, tiles, expand_##name##_avx2,                                           \
+                         panel_##name.bits == 4 ? tiles_expanded_4 : tiles_expanded_5);            \
+        else                                                                                       \
+            matmul_tiles(a, tiles, TOKENS, NULL, TOKENS);                                          \
     }
 QUANT_TYPE_MAP(X)
 #undef X

@@ -33,7 +33,7 @@ ALWAYS_INLINE __m256i bits_of(const uint8_t *p, int right, int mask)
 ALWAYS_INLINE __m256i step_quants(const uint8_t *group, int v, int s, const struct panel_format *f)
 {
     group += 32 * v;
-    if (f->bits == 8)
+    if (f->bits == 8 || f->scales == PANEL_EXPANDED)
         return load256(group + PANEL_LINE * s);
     if (f->bits < 4) {
         __m256i q = bits_of(group + PANEL_LINE * (s / 4), 2 * (s % 4), 3);
@@ -256,21 +256,32 @@ ALWAYS_INLINE void store_sums(const struct tile *t, float acc[MOST_TOKENS][PANEL
     }
 }
 
+/* acc += what group g adds to it. */
+typedef void fold_fn(float acc[MOST_TOKENS][PANEL_ROWS], tile_sums sum, const struct tile *t,
+                     size_t g, int tokens, const struct panel_format *f);
+
+ALWAYS_INLINE void add_groups(float acc[MOST_TOKENS][PANEL_ROWS], struct tile *t, int tokens,
+                              const struct panel_format *f, sum_group_fn *sum_group,
+                              fold_fn *fold_group)
+{
+    for (size_t g = 0; g < t->n_groups; g++) {
+        tile_sums sum;
+        tile_fetch(t->ahead, t->ahead_step);
+        t->ahead += t->ahead_step;
+        sum_group(sum, t, g, tokens, f);
+        fold_group(acc, sum, t, g, tokens, f);
+        /* gcc would keep some of acc in registers, and spill sums for it */
+        __asm__ volatile("" : : "r"(acc) : "memory");
+    }
+}
+
 ALWAYS_INLINE void tile_run(const struct tile *args, int tokens, const struct panel_format *f,
                             sum_group_fn *sum_group)
 {
     _Alignas(32) float acc[MOST_TOKENS][PANEL_ROWS];
     struct tile t = *args;
     clear_sums(acc, tokens);
-    for (size_t g = 0; g < t.n_groups; g++) {
-        tile_sums sum;
-        tile_fetch(t.ahead, t.ahead_step);
-        t.ahead += t.ahead_step;
-        sum_group(sum, &t, g, tokens, f);
-        fold(acc, sum, &t, g, tokens, f);
-        /* gcc would keep some of acc in registers, and spill sums for it */
-        __asm__ volatile("" : : "r"(acc) : "memory");
-    }
+    add_groups(acc, &t, tokens, f, sum_group, fold);
     store_sums(&t, acc, tokens);
 }
 

@@ -13,6 +13,8 @@
 #include "kernels/kernels.h"
 #include "kernels/panel.h"
 
+#include <stdbool.h>
+
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 #define UNROLL        _Pragma("GCC unroll 16")
 
@@ -35,6 +37,10 @@ struct tile {
     size_t n_rows;        /* to store; the last panel may have fewer than 16 */
     const uint8_t *ahead; /* what to fetch meanwhile */
     size_t ahead_step;    /* bytes of it per group; 0: nothing */
+
+    /* Of a part of K: */
+    bool go_on;         /* `out` has the sums so far */
+    const float *units; /* the panel's head; NULL: sums stay in units, another part follows */
 };
 
 /* Runs a tile of so many panels and tokens, constants of the function. */
@@ -51,7 +57,7 @@ ALWAYS_INLINE void tile_fetch(const uint8_t *ahead, size_t step)
 /* Chunk of group g, and the group's quants, from a panel's start. */
 ALWAYS_INLINE size_t chunk_offset(size_t g, const struct panel_format *f)
 {
-    return g / f->groups * panel_chunk_bytes(f);
+    return panel_chunk_at(f, g);
 }
 
 ALWAYS_INLINE size_t quants_offset(size_t g, const struct panel_format *f)
@@ -59,13 +65,12 @@ ALWAYS_INLINE size_t quants_offset(size_t g, const struct panel_format *f)
     return chunk_offset(g, f) + f->header + g % f->groups * f->group;
 }
 
-/* All tokens against the panels of t; tiles differ by one token at most. */
+/* All tokens against the panels of t; tiles differ by one token at most. next: what comes after
+ * them, to be fetched meanwhile, as many bytes as they have. */
 static inline void tiles_run(const struct matmul_q8_args *a, struct tile *t, size_t n_tiles,
-                             tile_fn *const *run)
+                             tile_fn *const *run, const uint8_t *next, size_t bytes)
 {
-    size_t bytes = (t->n_rows + PANEL_ROWS - 1) / PANEL_ROWS * a->panel_bytes;
     size_t share = bytes / n_tiles / a->n_groups + 1, first = 0;
-    const uint8_t *next = t->w + (n_tiles > 1 ? bytes : AHEAD_DISTANCE);
     t->ahead_step = n_tiles > 1 ? (share + PANEL_LINE - 1) / PANEL_LINE * PANEL_LINE : share;
     for (size_t i = 0; i < n_tiles; i++) {
         size_t end = (i + 1) * a->n_tokens / n_tiles;
@@ -96,8 +101,11 @@ static inline void matmul_tiles(const struct matmul_q8_args *args, tile_fn *cons
             .n_groups = a.n_groups,
             .out_stride = a.out_stride,
             .n_rows = n_rows,
+            .units = a.w,
         };
-        tiles_run(&a, &t, n_tiles, n_rows > PANEL_ROWS ? two : one);
+        size_t bytes = (n_rows + PANEL_ROWS - 1) / PANEL_ROWS * a.panel_bytes;
+        tiles_run(&a, &t, n_tiles, n_rows > PANEL_ROWS ? two : one,
+                  t.w + (n_tiles > 1 ? bytes : AHEAD_DISTANCE), bytes);
         a.w = (const uint8_t *)a.w + panels * a.panel_bytes;
         a.out += n_rows;
         a.n_rows -= n_rows;
