@@ -284,7 +284,7 @@ static float scale_of(const struct panel_format *f, const uint8_t *panel, size_t
 {
     const uint8_t *chunk = panel + panel_chunk_at(f, g);
     size_t in = g % f->groups;
-    if (f->scales == PANEL_DM)
+    if (f->scales == PANEL_D || f->scales == PANEL_DM)
         return half_at(chunk + PANEL_D_AT(in) + 2 * r);
     return half_at(chunk + 2 * r) * (float)chunk[PANEL_SCALE_AT(in) + r];
 }

@@ -6,16 +6,16 @@
  *
  *     | head | chunk 0: scales | group 0 | group 1 | chunk 1: scales | group 2 | group 3 | ...
  *
- * Types with a minimum for a group begin with a head, units[16]: floats, the largest powers of two
- * with which each scale of a row (d, or d * scale) stays below 2^PANEL_UNIT_BITS. A kernel may
- * multiply scales by them and round. NaN where a scale is not finite.
+ * Types of 4 and 5 bits, but those with a table, begin with a head, units[16]: floats, the largest
+ * powers of two with which each scale of a row (d, or d * scale) stays below 2^PANEL_UNIT_BITS. A
+ * kernel may multiply scales by them and round. NaN where a scale is not finite.
  *
  * Quants are interleaved so that a lane of 32 bits holds four neighbouring values of one row, and
  * 16 lanes are one line of 64 bytes. Line s of a group has the values 4s .. 4s + 3 in its low
  * nibbles and 16 + 4s .. 16 + 4s + 3 in its high ones:
  *
- *     line s = 0..3   | row 0: 4 bytes | row 1 | ... | row 15 |     byte j = v[4s+j] |
- * v[16+4s+j]<<4
+ *     line s = 0..3   | row 0: 4 bytes | row 1 | ... | row 15 |
+ *                     byte j = v[4s + j] | v[16 + 4s + j] << 4
  *
  *     5 bits: one more line; bit t of byte j of a lane is bit 4 of its row's v[4t + j], t = 0..7
  *     6 bits: two more; bits 2t, 2t + 1 of byte j are bits 4, 5 of v[4t + j], and in the second of
@@ -30,8 +30,8 @@
  *     Q4_1  Q5_1         d[2][16]  m[2][16]                          w = d * v + m
  *     Q4_K  Q5_K         d[16]  dmin[16]  scale[8][16]  min[8][16]   w = d * scale * v - dmin * min
  *     Q6_K               d[16]  unused[16]  scale[8][2][16]          w = d * scale[half] * (v - 32)
- *     Q3_K               likewise                                    w = d * |scale[half]| * (v -
- * z) Q2_K               d[16]  dmin[16]  both[8][2][16]             w = d * scale * v - dmin * min
+ *     Q3_K               likewise                                    w = d * |scale[half]| (v - z)
+ *     Q2_K               d[16]  dmin[16]  both[8][2][16]             w = d * scale * v - dmin * min
  *     IQ4_NL             d[2][16]                                    w = d * quant_iq4[v]
  *     IQ4_XS             d[16]  unused[16]  scale[8][16]             w = d * scale * quant_iq4[v]
  *
@@ -81,9 +81,9 @@ struct panel_format {
     uint32_t group;  /* bytes of quants in a group */
 };
 
-static const struct panel_format panel_q4_0 = {PANEL_D, 8, 4, 0, 0, 2, 64, 256};
+static const struct panel_format panel_q4_0 = {PANEL_D, 8, 4, 0, 64, 2, 64, 256};
 static const struct panel_format panel_q4_1 = {PANEL_DM, 0, 4, 0, 64, 2, 128, 256};
-static const struct panel_format panel_q5_0 = {PANEL_D, 16, 5, 0, 0, 2, 64, 320};
+static const struct panel_format panel_q5_0 = {PANEL_D, 16, 5, 0, 64, 2, 64, 320};
 static const struct panel_format panel_q5_1 = {PANEL_DM, 0, 5, 0, 64, 2, 128, 320};
 static const struct panel_format panel_q8_0 = {PANEL_D, 128, 8, 0, 0, 2, 64, 512};
 static const struct panel_format panel_q2_k = {PANEL_NIBBLES, 0, 2, 0, 0, 8, 320, 128};

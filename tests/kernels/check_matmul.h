@@ -233,6 +233,44 @@ static void test_matmul_q8(void **state)
     check_q8_level(&level);
 }
 
+#define BAD_ROW 5
+
+/* A row with an infinite scale in its last block, and the same row without it. */
+static void check_not_finite(const struct check_level *level, const struct type_shape *shape)
+{
+    static float good[TOKENS][ROWS], bad[TOKENS][ROWS];
+    const uint16_t infinity = 0x7c00;
+    struct product p = {.shape = shape, .q8 = level->k.matmul_q8[shape->type], .k = 512};
+    product_make(&p, WEIGHTS_RANDOM);
+    fill_q8(p.x.data, TOKENS * p.x_stride - 1, X_RANDOM);
+    product_run(&p, good[0], 0, ROWS, 0, TOKENS);
+    size_t block = tensor_type_block_bytes(shape->type);
+    char *last = (char *)p.w.data + (BAD_ROW + 1) * p.w_row_bytes - block;
+    memcpy(last + shape->d_at, &infinity, sizeof infinity);
+    for (size_t n = 1; n <= TOKENS; n += TOKENS - 1) {
+        product_run(&p, bad[0], 0, ROWS, 0, n);
+        for (size_t t = 0; t < n; t++) {
+            assert_false(isfinite(bad[t][BAD_ROW]));
+            bad[t][BAD_ROW] = good[t][BAD_ROW];
+        }
+        assert_memory_equal(bad, good, n * sizeof bad[0]);
+    }
+    product_free(&p);
+}
+
+/* What a file has wrong stays visible, and in its own row. */
+static void test_matmul_q8_not_finite(void **state)
+{
+    (void)state;
+    struct check_level level;
+    FOR_EACH_LEVEL(level)
+    {
+        for (size_t s = 0; s < COUNT(type_shapes); s++)
+            if (type_shapes[s].group)
+                check_not_finite(&level, &type_shapes[s]);
+    }
+}
+
 static void test_matmul_q8_avxvnni_by_evex(void **state)
 {
     (void)state;

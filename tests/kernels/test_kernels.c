@@ -37,6 +37,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_quantize_q8),
         cmocka_unit_test(test_quantize_q8_not_finite),
         cmocka_unit_test(test_matmul_q8),
+        cmocka_unit_test(test_matmul_q8_not_finite),
         cmocka_unit_test(test_matmul_q8_avxvnni_by_evex),
         cmocka_unit_test(test_matmul_f32),
         cmocka_unit_test(test_rmsnorm),

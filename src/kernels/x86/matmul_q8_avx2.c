@@ -97,7 +97,7 @@ ALWAYS_INLINE void sum_group_avx2(tile_sums sum, const struct tile *t, size_t g,
             }
         }
     }
-    if (f->zero == 0 || is_signed(f))
+    if (f->zero == 0 || is_signed(f) || has_units(f)) /* then fold_units does it */
         return;
     UNROLL for (int v = 0; v < VECTORS; v++) UNROLL for (int j = 0; j < tokens; j++) sum[v][j] =
         _mm256_sub_epi32(sum[v][j], zero_part(chunk, in, v, t->x + (size_t)j * t->x_stride + g, f));

@@ -1,4 +1,4 @@
-/* Products with AVX2 for types that have a minimum for a group of 4 or 5 bits.
+/* Products with AVX2 for types of 4 and 5 bits with one scale for a group.
  *
  * vpmaddwd, which widens the int16 sums, has a free factor: the group's scale in whole units of its
  * row (panel.h), so that no float multiplication by it is left. A pair's float operations, in the
@@ -30,22 +30,32 @@ ALWAYS_INLINE int has_units(const struct panel_format *f)
     return f->scales == PANEL_EXPANDED || f->head > 0;
 }
 
-/* A group's scales in units, as both int16 of their lanes. */
+/* A group's scales in units, one a lane; of packed groups. */
+ALWAYS_INLINE __m256i whole_scales(const struct tile *t, size_t g, int v,
+                                   const struct panel_format *f)
+{
+    __m256 d = weight_scale(t->w + chunk_offset(g, f), g % f->groups, v, f);
+    return _mm256_cvtps_epi32(_mm256_mul_ps(d, _mm256_load_ps(t->units + 8 * v)));
+}
+
+/* As both int16 of their lanes. */
 ALWAYS_INLINE __m256i scale_units(const struct tile *t, size_t g, int v,
                                   const struct panel_format *f)
 {
-    const uint8_t *chunk = t->w + chunk_offset(g, f);
     if (f->scales == PANEL_EXPANDED)
-        return load256(chunk + EXPANDED_SCALE + 32 * v);
-    __m256 d = weight_scale(chunk, g % f->groups, v, f);
-    return twice(_mm256_cvtps_epi32(_mm256_mul_ps(d, _mm256_load_ps(t->units + 8 * v))));
+        return load256(t->w + chunk_offset(g, f) + EXPANDED_SCALE + 32 * v);
+    return twice(whole_scales(t, g, v, f));
 }
 
+/* The minima, or what zero points take off, in units. */
 ALWAYS_INLINE __m256 min_units(const struct tile *t, size_t g, int v, const struct panel_format *f)
 {
     const uint8_t *chunk = t->w + chunk_offset(g, f);
     if (f->scales == PANEL_EXPANDED)
         return _mm256_load_ps((const float *)(const void *)(chunk + EXPANDED_MIN + 32 * v));
+    if (f->scales == PANEL_D)
+        return _mm256_mul_ps(_mm256_cvtepi32_ps(whole_scales(t, g, v, f)),
+                             _mm256_set1_ps((float)-f->zero));
     __m256 units = _mm256_load_ps(t->units + 8 * v);
     if (f->scales == PANEL_K) /* stored negated */
         units = _mm256_sub_ps(_mm256_setzero_ps(), units);
