@@ -6,7 +6,7 @@
  *
  *     acc = fma(fma(m, x.total, sum), x.scale, acc)
  *
- * A scale is off by 2^-15 of its row's largest at most. Where many tiles pass by a panel it is
+ * A scale is off by 2^-14 of its row's largest at most. Where many tiles pass by a panel it is
  * expanded first, a part of K at a time that stays in cache:
  *
  *     group: 8 lines of quants, one a byte | scales[16], each twice as int16 | minima[16], float
