@@ -54,7 +54,7 @@ ALWAYS_INLINE void score_pair(vec acc[][2], const char *k, const char *next, con
 {
     __m512bh y[2] = {(__m512bh)_mm512_loadu_si512(k), (__m512bh)_mm512_loadu_si512(k + 64)};
     for (size_t line = 0; n <= FETCH_QUERIES && line < 2; line++)
-        _mm_prefetch(next + 64 * line, _MM_HINT_T0);
+        _mm_prefetch(next + 64 * line, _MM_HINT_T1);
 #pragma GCC unroll 16 /* or the sums live in memory */
     for (size_t r = 0; r < n; r++) {
         __m512bh x = set1_pair(q + r * Q_PIECE);
@@ -98,7 +98,7 @@ ALWAYS_INLINE void add_pair(vec acc[][4], const struct attn_tile *t, const char 
     for (size_t i = 0; i < vectors; i++)
         y[i] = (__m512bh)_mm512_maskz_loadu_epi16(there, v + 64 * i);
     for (size_t i = 0; n <= FETCH_QUERIES && i < vectors; i++)
-        _mm_prefetch(next + 64 * i, _MM_HINT_T0);
+        _mm_prefetch(next + 64 * i, _MM_HINT_T1);
 #pragma GCC unroll 16 /* or the sums live in memory */
     for (size_t r = 0; r < n; r++) {
         __m512bh x = set1_pair(weights_row(t->w, r) + j);

@@ -99,7 +99,7 @@ ALWAYS_INLINE void fetch_keys(enum kv_type type, const char *next, size_t d, siz
         for (size_t v = 0; v < 2; v++)
             _mm_prefetch(next + ((type == KV_BF16 ? row / 2 : row) * KV_BLOCK + lane + v * LANES) *
                                     bytes,
-                         _MM_HINT_T0);
+                         _MM_HINT_T1);
 }
 
 /* Scores of the positions j + lane .. of the span, in one block. */
@@ -164,7 +164,7 @@ ALWAYS_INLINE void fetch_values(const struct attn_tile *t, enum kv_type type, co
     for (size_t row = j; n <= FETCH_QUERIES && row < j + 2; row += type == KV_BF16 ? 2 : 1)
         for (size_t i = 0; i < vectors * LANES * bytes; i += 64)
             _mm_prefetch(next + ((type == KV_BF16 ? row / 2 : row) * width + dim) * bytes + i,
-                         _MM_HINT_T0);
+                         _MM_HINT_T1);
 }
 
 ALWAYS_INLINE void add_values(const struct attn_tile *t, enum kv_type type, size_t dim, size_t n,
