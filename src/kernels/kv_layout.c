@@ -39,5 +39,5 @@ float kv_layout_load_value(enum kv_type type, const void *block, size_t head_dim
 {
     const float *scales = (const float *)block + kv_layout_scales(head_dim);
     float x = load(type, block, kv_layout_value(type, head_dim, at, dim));
-    return type == KV_Q8_0 ? scales[at * KV_GROUPS(head_dim) + dim / KV_GROUP] * x : x;
+    return type == KV_Q8_0 ? scales[dim / KV_GROUP * KV_BLOCK + at] * x : x;
 }

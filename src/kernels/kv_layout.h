@@ -7,16 +7,21 @@
  *     f32    float    [head_dim][P]               float    [P][W]
  *     f16    binary16 [head_dim][P]               binary16 [P][W]
  *     bf16   bfloat16 [(head_dim + 1) / 2][P][2]  bfloat16 [P / 2][W][2]
- *     q8_0   int8     [head_dim][P], then         int8     [P][W], then
- *            float    [(head_dim + 31) / 32][P]   float    [P][(head_dim + 31) / 32]
+ *     q8_0   int8     [(head_dim + 3) / 4][P][4]  int8     [P / 4][W][4]
+ *            and float [(head_dim + 31) / 32][P], the scales of both
  *
  *     bf16 keys            position 0   1   2 ..     bf16 values        dim 0    1    2 ..
  *       dims 0, 1                 ab  ab  ab           positions 0, 1       ab   ab   ab
  *       dims 2, 3                 ab  ab  ab           positions 2, 3       ab   ab   ab
  *
- * since vdpbf16ps adds the products of pairs. An odd head_dim's last pair of keys ends in zeros.
- * q8_0 has one scale per position and 32 dims: x ~= scale * q. Positions that were not stored hold
- * anything, also beside a stored one in a pair; lanes from head_dim to W are never used.
+ *     q8_0 keys            position 0    1    2 ..   q8_0 values        dim 0    1    2 ..
+ *       dims 0 .. 3               abcd abcd abcd       positions 0 .. 3     acbd acbd acbd
+ *
+ * since vdpbf16ps adds the products of pairs, vpdpbusd those of four bytes, and vpdpwssd those of
+ * pairs of int16, which the even and the odd bytes of four become. An odd head_dim's last pair of
+ * bf16 keys ends in zeros. q8_0 has one scale per position and 32 dims: x ~= scale * q. Positions
+ * that were not stored hold anything, also beside a stored one in a pair or four; so do dims from
+ * head_dim to the end of four. Lanes from head_dim to W are never used.
  */
 #ifndef FIRSTLIGHT_KERNELS_KV_LAYOUT_H
 #define FIRSTLIGHT_KERNELS_KV_LAYOUT_H
@@ -45,16 +50,33 @@ static inline size_t kv_layout_scales(size_t head_dim)
     return KV_BLOCK * kv_layout_width(head_dim) / sizeof(float);
 }
 
+/* Where among the four bytes of its dim the value of position `at` lies: 0, 2, 1, 3. */
+#define KV_BYTE_OF(at) (((at) % 2) * 2 + ((at) % 4) / 2)
+
 /* Indices, in the type's elements, of one dim of one position. */
 static inline size_t kv_layout_key(enum kv_type type, size_t at, size_t dim)
 {
-    return type == KV_BF16 ? (dim / 2 * KV_BLOCK + at) * 2 + dim % 2 : dim * KV_BLOCK + at;
+    switch (type) {
+    case KV_BF16:
+        return (dim / 2 * KV_BLOCK + at) * 2 + dim % 2;
+    case KV_Q8_0:
+        return (dim / 4 * KV_BLOCK + at) * 4 + dim % 4;
+    default:
+        return dim * KV_BLOCK + at;
+    }
 }
 
 static inline size_t kv_layout_value(enum kv_type type, size_t head_dim, size_t at, size_t dim)
 {
     size_t width = kv_layout_width(head_dim);
-    return type == KV_BF16 ? (at / 2 * width + dim) * 2 + at % 2 : at * width + dim;
+    switch (type) {
+    case KV_BF16:
+        return (at / 2 * width + dim) * 2 + at % 2;
+    case KV_Q8_0:
+        return (at / 4 * width + dim) * 4 + KV_BYTE_OF(at);
+    default:
+        return at * width + dim;
+    }
 }
 
 /* One cached number, for the reference and the tests. */

@@ -39,7 +39,7 @@ static inline void kv_store_f16(const struct kv_store_args *a, kv_convert_fn *co
 }
 
 /* Halves of pairs are written alone: the other half of a pair of positions may be another worker's.
- */
+ * So are q8_0's bytes of four. */
 static inline void kv_store_bf16(const struct kv_store_args *a, kv_convert_fn *convert)
 {
     uint16_t half[KV_PIECE];
@@ -80,17 +80,20 @@ static inline float kv_quantize(int8_t *q, const float *x, size_t n)
 
 static inline void kv_store_q8_0(const struct kv_store_args *a)
 {
-    int8_t *k = (int8_t *)a->k + a->at, q[KV_GROUP];
-    int8_t *v = (int8_t *)a->v + a->at * kv_layout_width(a->head_dim);
+    int8_t *k = (int8_t *)a->k + kv_layout_key(KV_Q8_0, a->at, 0), q[KV_GROUP] = {0};
+    int8_t *v = (int8_t *)a->v + kv_layout_value(KV_Q8_0, a->head_dim, a->at, 0);
     float *k_scales = (float *)a->k + kv_layout_scales(a->head_dim) + a->at;
-    float *v_scales = (float *)a->v + kv_layout_scales(a->head_dim);
-    size_t groups = KV_GROUPS(a->head_dim);
-    for (size_t g = 0; g < groups; g++) {
-        size_t d = g * KV_GROUP, n = a->head_dim - d < KV_GROUP ? a->head_dim - d : KV_GROUP;
-        k_scales[g * KV_BLOCK] = kv_quantize(q, a->key + d, n);
+    float *v_scales = (float *)a->v + kv_layout_scales(a->head_dim) + a->at;
+    for (size_t d = 0; d < a->head_dim; d += KV_GROUP) {
+        size_t n = a->head_dim - d < KV_GROUP ? a->head_dim - d : KV_GROUP;
+        *k_scales = kv_quantize(q, a->key + d, n);
+        for (size_t i = 0; i < n; i += 4)
+            memcpy(k + (d + i) * KV_BLOCK, q + i, 4);
+        *v_scales = kv_quantize(q, a->value + d, n);
         for (size_t i = 0; i < n; i++)
-            k[(d + i) * KV_BLOCK] = q[i];
-        v_scales[a->at * groups + g] = kv_quantize(v + d, a->value + d, n);
+            v[(d + i) * 4] = q[i];
+        k_scales += KV_BLOCK;
+        v_scales += KV_BLOCK;
     }
 }
 

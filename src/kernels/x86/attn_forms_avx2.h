@@ -27,9 +27,15 @@ ALWAYS_INLINE void put_weights(const struct attn_work *w, size_t row, size_t j, 
     v_store(w->scores + row * ATTN_SPAN + j, p);
 }
 
-/* LANES cached numbers as floats from element i on; of bf16's pairs from i on the first or the
- * second ones; q8_0's times their scales, of which there are one a lane or one for all. */
-ALWAYS_INLINE vec load_cached(enum kv_type type, const char *block, size_t i, int second, vec scale)
+/* How many dims of keys, or positions of values, lie side by side in a lane. */
+ALWAYS_INLINE size_t lane_parts(enum kv_type type)
+{
+    return type == KV_Q8_0 ? 4 : type == KV_BF16 ? 2 : 1;
+}
+
+/* LANES cached numbers as floats: of each lane from i on its part `part`; q8_0's without their
+ * scales. */
+ALWAYS_INLINE vec load_cached(enum kv_type type, const char *block, size_t i, int part)
 {
     switch (type) {
     case KV_F32:
@@ -37,49 +43,53 @@ ALWAYS_INLINE vec load_cached(enum kv_type type, const char *block, size_t i, in
     case KV_F16:
         return v_f16(block + 2 * i);
     case KV_BF16:
-        return second ? v_bf16_second(block + 4 * i) : v_bf16_first(block + 4 * i);
+        return part ? v_bf16_second(block + 4 * i) : v_bf16_first(block + 4 * i);
     default:
-        return v_mul(v_int8(block + i), scale);
+        return v_int8(block + 4 * i, part);
     }
 }
 
-ALWAYS_INLINE vec load_key(enum kv_type type, const char *k, size_t head_dim, size_t d, int second,
-                           size_t lane)
+/* Scales of q8_0's group of dims, by position. */
+ALWAYS_INLINE const float *group_scales(const char *block, size_t head_dim, size_t dim)
 {
-    const float *scales = (const float *)(const void *)k + kv_layout_scales(head_dim);
-    vec scale = v_zero();
-    if (type == KV_Q8_0)
-        scale = v_load(scales + d / KV_GROUP * KV_BLOCK + lane);
-    size_t row = type == KV_BF16 ? d / 2 : d;
-    return load_cached(type, k, row * KV_BLOCK + lane, second, scale);
+    return (const float *)(const void *)block + kv_layout_scales(head_dim) +
+           dim / KV_GROUP * KV_BLOCK;
 }
 
-ALWAYS_INLINE vec load_value(enum kv_type type, const char *v, size_t head_dim, size_t at,
-                             int second, size_t dim)
+/* part: d % lane_parts, a constant. */
+ALWAYS_INLINE vec load_key(enum kv_type type, const char *k, size_t head_dim, size_t d, size_t part,
+                           size_t lane)
 {
-    const float *scales = (const float *)(const void *)v + kv_layout_scales(head_dim);
-    vec scale = v_zero();
-    if (type == KV_Q8_0)
-        scale = v_set1(scales[at * KV_GROUPS(head_dim) + dim / KV_GROUP]);
-    size_t row = type == KV_BF16 ? at / 2 : at;
-    return load_cached(type, v, row * kv_layout_width(head_dim) + dim, second, scale);
+    vec x = load_cached(type, k, d / lane_parts(type) * KV_BLOCK + lane, part);
+    return type == KV_Q8_0 ? v_mul(x, v_load(group_scales(k, head_dim, d) + lane)) : x;
+}
+
+/* part: at % lane_parts, a constant. */
+ALWAYS_INLINE vec load_value(enum kv_type type, const char *v, size_t head_dim, size_t at,
+                             size_t part, size_t dim)
+{
+    size_t row = at / lane_parts(type), width = kv_layout_width(head_dim);
+    if (type != KV_Q8_0)
+        return load_cached(type, v, row * width + dim, part);
+    vec x = load_cached(type, v, row * width + dim, KV_BYTE_OF(part));
+    return v_mul(x, v_set1(group_scales(v, head_dim, dim)[at]));
 }
 
 /* Bytes of what load_cached takes a lane from. */
-ALWAYS_INLINE size_t element_bytes(enum kv_type type)
+ALWAYS_INLINE size_t lane_bytes(enum kv_type type)
 {
-    return type == KV_Q8_0 ? 1 : type == KV_F16 ? 2 : 4;
+    return type == KV_F16 ? 2 : 4;
 }
 
 /* One more dim of the scores of 2 * LANES positions from `lane` on. q: the dim of the first query.
  */
 ALWAYS_INLINE void score_dim(vec acc[][2], const struct attn_tile *t, enum kv_type type,
-                             const char *k, const float *q, size_t d, int second, size_t lane,
+                             const char *k, const float *q, size_t d, size_t part, size_t lane,
                              size_t n)
 {
     vec y[2];
     for (size_t v = 0; v < 2; v++)
-        y[v] = load_key(type, k, t->a->head_dim, d, second, lane + v * LANES);
+        y[v] = load_key(type, k, t->a->head_dim, d, part, lane + v * LANES);
 #pragma GCC unroll 16 /* or the sums live in memory */
     for (size_t r = 0; r < n; r++) {
         vec x = v_set1(q[r * Q_PIECE]);
@@ -91,14 +101,13 @@ ALWAYS_INLINE void score_dim(vec acc[][2], const struct attn_tile *t, enum kv_ty
     }
 }
 
-/* The dims d .. d + 1 of what is read next, if so few queries share it. */
+/* The dims d .. d + 3 of what is read next, if so few queries share it. */
 ALWAYS_INLINE void fetch_keys(enum kv_type type, const char *next, size_t d, size_t lane, size_t n)
 {
-    size_t bytes = element_bytes(type);
-    for (size_t row = d; n <= FETCH_QUERIES && row < d + 2; row += type == KV_BF16 ? 2 : 1)
+    size_t row = d / lane_parts(type), end = row + 4 / lane_parts(type);
+    for (; n <= FETCH_QUERIES && row < end; row++)
         for (size_t v = 0; v < 2; v++)
-            _mm_prefetch(next + ((type == KV_BF16 ? row / 2 : row) * KV_BLOCK + lane + v * LANES) *
-                                    bytes,
+            _mm_prefetch(next + (row * KV_BLOCK + lane + v * LANES) * lane_bytes(type),
                          _MM_HINT_T1);
 }
 
@@ -115,13 +124,13 @@ ALWAYS_INLINE void score_lanes(const struct attn_tile *t, enum kv_type type, uin
     for (size_t d = 0; d < head_dim;) {
         const float *q = t->q + d * n;
         size_t end = head_dim - d < Q_PIECE ? head_dim : d + Q_PIECE;
-        for (; d + 2 <= end; d += 2, q += 2) {
+        for (; d < end; d += 4, q += 4) {
             fetch_keys(type, next, d, lane, n);
-            score_dim(acc, t, type, k, q, d, 0, lane, n);
-            score_dim(acc, t, type, k, q + 1, d + 1, 1, lane, n);
+#pragma GCC unroll 4
+            for (size_t i = 0; i < 4; i++)
+                if (d + i < end)
+                    score_dim(acc, t, type, k, q + i, d + i, i % lane_parts(type), lane, n);
         }
-        if (d < end)
-            score_dim(acc, t, type, k, q, d++, 0, lane, n);
     }
 #pragma GCC unroll 16 /* or the sums live in memory */
     for (size_t r = 0; r < n; r++)
@@ -138,13 +147,13 @@ ALWAYS_INLINE void score_block(const struct attn_tile *t, enum kv_type type, uin
 
 /* One more position of the numerators of `vectors` vectors of dims. */
 ALWAYS_INLINE void add_position(vec acc[][4], const struct attn_tile *t, enum kv_type type,
-                                const char *v, uint32_t j, int second, size_t dim, size_t n,
+                                const char *v, uint32_t j, size_t part, size_t dim, size_t n,
                                 size_t vectors)
 {
     vec y[4];
 #pragma GCC unroll 16 /* or the sums live in memory */
     for (size_t i = 0; i < vectors; i++)
-        y[i] = load_value(type, v, t->a->head_dim, j % KV_BLOCK, second, dim + i * LANES);
+        y[i] = load_value(type, v, t->a->head_dim, j % KV_BLOCK, part, dim + i * LANES);
 #pragma GCC unroll 16 /* or the sums live in memory */
     for (size_t r = 0; r < n; r++) {
         vec x = v_set1(t->w->scores[r * ATTN_SPAN + j]);
@@ -156,15 +165,15 @@ ALWAYS_INLINE void add_position(vec acc[][4], const struct attn_tile *t, enum kv
     }
 }
 
-/* The positions j .. j + 1 of what is read next, if so few queries share it. */
+/* The positions j .. j + 3 of what is read next, if so few queries share it. */
 ALWAYS_INLINE void fetch_values(const struct attn_tile *t, enum kv_type type, const char *next,
                                 uint32_t j, size_t dim, size_t n, size_t vectors)
 {
-    size_t width = kv_layout_width(t->a->head_dim), bytes = element_bytes(type);
-    for (size_t row = j; n <= FETCH_QUERIES && row < j + 2; row += type == KV_BF16 ? 2 : 1)
+    size_t width = kv_layout_width(t->a->head_dim), bytes = lane_bytes(type);
+    size_t row = j / lane_parts(type), end = row + 4 / lane_parts(type);
+    for (; n <= FETCH_QUERIES && row < end; row++)
         for (size_t i = 0; i < vectors * LANES * bytes; i += 64)
-            _mm_prefetch(next + ((type == KV_BF16 ? row / 2 : row) * width + dim) * bytes + i,
-                         _MM_HINT_T1);
+            _mm_prefetch(next + (row * width + dim) * bytes + i, _MM_HINT_T1);
 }
 
 ALWAYS_INLINE void add_values(const struct attn_tile *t, enum kv_type type, size_t dim, size_t n,
@@ -179,14 +188,13 @@ ALWAYS_INLINE void add_values(const struct attn_tile *t, enum kv_type type, size
     for (uint32_t first = t->begin; first < t->n_positions; first += KV_BLOCK) {
         const char *v = tile_block(t, t->a->values, first), *next = after_values(t, first);
         uint32_t left = t->n_positions - first, end = first + (left < KV_BLOCK ? left : KV_BLOCK);
-        uint32_t j = first;
-        for (; j + 2 <= end; j += 2) {
+        for (uint32_t j = first; j < end; j += 4) {
             fetch_values(t, type, next, j % KV_BLOCK, dim, n, vectors);
-            add_position(acc, t, type, v, j, 0, dim, n, vectors);
-            add_position(acc, t, type, v, j + 1, 1, dim, n, vectors);
+#pragma GCC unroll 4
+            for (uint32_t i = 0; i < 4; i++)
+                if (j + i < end)
+                    add_position(acc, t, type, v, j + i, i % lane_parts(type), dim, n, vectors);
         }
-        if (j < end)
-            add_position(acc, t, type, v, j, 0, dim, n, vectors);
     }
 #pragma GCC unroll 16 /* or the sums live in memory */
     for (size_t r = 0; r < n; r++)

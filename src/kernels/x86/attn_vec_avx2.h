@@ -82,10 +82,12 @@ ALWAYS_INLINE vec v_bf16_second(const char *p)
     return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_srli_epi32(pairs, 16), 16));
 }
 
-ALWAYS_INLINE vec v_int8(const char *p)
+/* Of each four bytes the one `at`, a constant. */
+ALWAYS_INLINE vec v_int8(const char *p, size_t at)
 {
-    return _mm256_cvtepi32_ps(
-        _mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)p)));
+    __m256i fours = _mm256_loadu_si256((const __m256i *)(const void *)p);
+    fours = _mm256_slli_epi32(fours, (int)(24 - 8 * at));
+    return _mm256_cvtepi32_ps(_mm256_srai_epi32(fours, 24));
 }
 
 ALWAYS_INLINE vec v_add(vec a, vec b)

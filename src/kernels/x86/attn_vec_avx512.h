@@ -80,10 +80,11 @@ ALWAYS_INLINE vec v_bf16_second(const char *p)
     return _mm512_castsi512_ps(_mm512_and_si512(_mm512_loadu_si512(p), high));
 }
 
-ALWAYS_INLINE vec v_int8(const char *p)
+/* Of each four bytes the one `at`, a constant. */
+ALWAYS_INLINE vec v_int8(const char *p, size_t at)
 {
-    return _mm512_cvtepi32_ps(
-        _mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)(const void *)p)));
+    __m512i fours = _mm512_slli_epi32(_mm512_loadu_si512(p), (unsigned)(24 - 8 * at));
+    return _mm512_cvtepi32_ps(_mm512_srai_epi32(fours, 24));
 }
 
 ALWAYS_INLINE vec v_add(vec a, vec b)
