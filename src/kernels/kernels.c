@@ -26,8 +26,10 @@ static void fill_x86(struct kernels *k, uint32_t levels)
     }
     if ((levels & CPU_AVX512) && (levels & CPU_AVX512_BF16))
         attn_avx512bf16_fill(k);
-    if ((levels & CPU_AVX512) && (levels & CPU_AVX512_VNNI))
+    if ((levels & CPU_AVX512) && (levels & CPU_AVX512_VNNI)) {
         matmul_q8_avx512vnni_fill(k);
+        attn_avx512vnni_fill(k);
+    }
 }
 
 void kernels_fill(struct kernels *k, uint32_t levels)

@@ -65,5 +65,6 @@ void sample_avx512_fill(struct kernels *k);
 void vector_avx512_fill(struct kernels *k);
 void activate_avx512_fill(struct kernels *k);
 void matmul_q8_avx512vnni_fill(struct kernels *k);
+void attn_avx512vnni_fill(struct kernels *k);
 
 #endif

@@ -13,7 +13,7 @@
 struct attn_case {
     enum kv_type type;
     size_t head_dim, n_q;
-    bool exact_q;      /* the queries are bfloat16 numbers */
+    bool exact_q;      /* rounding the queries, as the type's arithmetic may, changes nothing */
     struct guarded kv; /* (BLOCKS, 2) blocks of keys and of values */
     uint32_t blocks[BLOCKS];
     float *k, *v; /* (POSITIONS, head_dim) as cached, as floats */
@@ -21,6 +21,39 @@ struct attn_case {
     uint32_t seen[ATTN_MAX_QUERIES];
     uint32_t window; /* 0: none */
 };
+
+/* How far a kernel's arithmetic may be from float's. */
+enum attn_arithmetic { ATTN_FLOAT, ATTN_BFLOAT16, ATTN_INTEGERS };
+
+static enum attn_arithmetic attn_arithmetic(enum kv_type type, uint32_t levels)
+{
+    uint32_t bf16 = CPU_AVX512 | CPU_AVX512_BF16, vnni = CPU_AVX512 | CPU_AVX512_VNNI;
+    if (type == KV_BF16 && (levels & bf16) == bf16)
+        return ATTN_BFLOAT16;
+    return type == KV_Q8_0 && (levels & vnni) == vnni ? ATTN_INTEGERS : ATTN_FLOAT;
+}
+
+static double group_max(const float *x, size_t head_dim, size_t d)
+{
+    double max = 0.0;
+    for (size_t i = d / KV_GROUP * KV_GROUP; i < head_dim && i < d / KV_GROUP * KV_GROUP + KV_GROUP;
+         i++)
+        max = fmax(max, fabs((double)x[i]));
+    return max;
+}
+
+/* Numbers of about the same size that the arithmetic of the type does not round: of 8 bits, or
+ * multiples of 1 / 127 of the first of each 32, which is a power of two times 127. */
+static void make_exact(float *q, enum kv_type type, size_t head_dim)
+{
+    for (size_t d = 0; d < head_dim; d++) {
+        if (type != KV_Q8_0)
+            q[d] = bf16_to_float(bf16_from_float(q[d]));
+        else
+            q[d] =
+                d % KV_GROUP ? 0.25f * fmaxf(-127.0f, fminf(127.0f, rintf(4.0f * q[d]))) : 31.75f;
+    }
+}
 
 /* The first position that a query sees. */
 static size_t case_from(const struct attn_case *c, size_t i)
@@ -80,8 +113,8 @@ static struct attn_case attn_make(enum kv_type type, size_t head_dim, size_t n_q
     random_floats(c.k, n, 1.0f);
     random_floats(c.v, n, 1.0f);
     random_floats(c.q, n_q * head_dim, scale);
-    for (size_t i = 0; c.exact_q && i < n_q * head_dim; i++)
-        c.q[i] = bf16_to_float(bf16_from_float(c.q[i]));
+    for (size_t i = 0; c.exact_q && i < n_q; i++)
+        make_exact(c.q + i * head_dim, type, head_dim);
     for (size_t i = 0; i < n_q; i++)
         c.seen[i] = random_u32() % 4 ? 1 + random_u32() % POSITIONS : POSITIONS - (uint32_t)i % 8;
     shuffle_blocks(&c);
@@ -150,28 +183,37 @@ static void attn_run(const struct attn_case *c, const struct kernels *k, size_t 
 /* A score's error is at most (head_dim + 1) EPS sum|q k| =: e, and rounding score - max adds as
  * much again for large scores, so a weight's relative error is 2e + 8 EPS (exp) + EPS per shrinking
  * and addition, of which there are at most two a position. It enters numerator and denominator.
- * With `coarse` arithmetic weights are rounded to bfloat16, and queries unless they are already. */
+ * Coarser arithmetic rounds queries, unless that changes nothing, and weights: to bfloat16, or to
+ * half of 1/127 of a group's largest and half of 1/32767 of what the largest scale of the values,
+ * at most `largest` / 127, comes to with a weight of 1. */
 static void attn_check_query(const struct attn_case *c, size_t i, const struct attn_out *o,
-                             bool coarse, struct worst *worst)
+                             enum attn_arithmetic arithmetic, struct worst *worst)
 {
     static double scores[POSITIONS];
-    double max = -INFINITY, sum = 0.0, error = 0.0;
+    double max = -INFINITY, sum = 0.0, error = 0.0, largest = 0.0;
     const float *q = c->q + i * c->head_dim, *acc = o->acc + i * c->head_dim;
-    double round_q = coarse && !c->exact_q ? BF16_EPS : 0.0, round_p = coarse ? BF16_EPS : 0.0;
+    double round_p = arithmetic == ATTN_BFLOAT16 ? BF16_EPS : 0.0;
     for (size_t j = case_from(c, i); j < c->seen[i]; j++) {
-        double dot = 0.0, size = 0.0;
+        double dot = 0.0, rounded = 0.0;
         for (size_t d = 0; d < c->head_dim; d++) {
-            double product = (double)q[d] * (double)c->k[j * c->head_dim + d];
+            double k = (double)c->k[j * c->head_dim + d], product = (double)q[d] * k;
             dot += product;
-            size += fabs(product);
+            rounded += ((double)c->head_dim + 3.0) * EPS * fabs(product);
+            largest = fmax(largest, fabs((double)c->v[j * c->head_dim + d]));
+            if (arithmetic == ATTN_BFLOAT16 && !c->exact_q)
+                rounded += BF16_EPS * fabs(product);
+            if (arithmetic == ATTN_INTEGERS && !c->exact_q)
+                rounded += 0.5 / 127.0 * group_max(q, c->head_dim, d) * fabs(k);
         }
         scores[j] = dot;
         max = fmax(max, dot);
-        error = fmax(error, (((double)c->head_dim + 3.0) * EPS + round_q) * size);
+        error = fmax(error, rounded);
     }
     for (size_t j = case_from(c, i); j < c->seen[i]; j++)
         sum += scores[j] = exp(scores[j] - max);
-    double relative = 2.0 * error + (2.0 * (double)c->seen[i] + 12.0) * EPS;
+    double relative = 2.0 * error + (2.0 * (double)c->seen[i] + 12.0) * EPS, coarse = 0.0;
+    if (arithmetic == ATTN_INTEGERS)
+        coarse = 0.5 / 32767.0 * largest * (double)(c->seen[i] - case_from(c, i)) / sum;
     check_error(worst, (double)o->m[i], max, error + 1e-44);
     check_error(worst, (double)o->l[i], sum, relative * sum);
     for (size_t d = 0; d < c->head_dim; d++) {
@@ -182,7 +224,7 @@ static void attn_check_query(const struct attn_case *c, size_t i, const struct a
             size += fabs(term);
         }
         double got = (double)(acc[d] / o->l[i]);
-        check_error(worst, got, want, (2.0 * relative + round_p) * size + 1e-35);
+        check_error(worst, got, want, (2.0 * relative + round_p) * size + coarse + 1e-35);
     }
 }
 
@@ -232,11 +274,10 @@ static void attn_check_merge(const struct attn_case *c, const struct kernels *k,
 static void attn_check(const struct attn_case *c, const struct kernels *k, struct worst *worst)
 {
     struct attn_out all = out_make(c);
-    uint32_t bf16 = CPU_AVX512 | CPU_AVX512_BF16;
-    bool coarse = c->type == KV_BF16 && (k->levels & bf16) == bf16;
+    enum attn_arithmetic arithmetic = attn_arithmetic(c->type, k->levels);
     attn_run(c, k, 0, c->n_q, 0, POSITIONS, &all);
     for (size_t i = 0; i < c->n_q; i++)
-        attn_check_query(c, i, &all, coarse, worst);
+        attn_check_query(c, i, &all, arithmetic, worst);
     attn_check_windows(c, k, &all);
     attn_check_merge(c, k, &all);
     mem_free(all.acc);
@@ -267,6 +308,46 @@ static void test_attn(void **state)
     }
 }
 
+enum attn_place { IN_QUERY, IN_KEY, IN_VALUE, ATTN_PLACES };
+
+/* NaN in one dim of every query, or of position 0's key or value. */
+static void put_nan(struct attn_case *c, enum attn_place place, size_t dim)
+{
+    struct kernels ref;
+    float *k = c->k, *v = c->v;
+    kernels_fill(&ref, 0);
+    for (size_t i = 0; place == IN_QUERY && i < c->n_q; i++)
+        c->q[i * c->head_dim + dim] = NAN;
+    if (place != IN_QUERY)
+        (place == IN_KEY ? k : v)[dim] = NAN;
+    char *keys = case_keys(c, 0);
+    ref.kv_store[c->type](&(struct kv_store_args){
+        keys, keys + kv_layout_bytes(c->type, c->head_dim), 0, c->head_dim, k, v});
+}
+
+/* No arithmetic hides what is not a number from a query that sees it. */
+static void test_attn_not_finite(void **state)
+{
+    enum { HEAD_DIM = 40, QUERIES = 14, DIM = 35 };
+    (void)state;
+    struct check_level level;
+    FOR_EACH_LEVEL(level)
+    {
+        for (int i = 0; i < KV_TYPES * ATTN_PLACES; i++) {
+            struct attn_case c =
+                attn_make((enum kv_type)(i / ATTN_PLACES), HEAD_DIM, QUERIES, 0.3f);
+            struct attn_out all = out_make(&c);
+            c.window = 0;
+            put_nan(&c, (enum attn_place)(i % ATTN_PLACES), DIM);
+            attn_run(&c, &level.k, 0, QUERIES, 0, POSITIONS, &all);
+            for (size_t q = 0; q < QUERIES; q++)
+                assert_true(isnan(all.acc[q * HEAD_DIM + DIM] / all.l[q]));
+            mem_free(all.acc);
+            attn_free(&c);
+        }
+    }
+}
+
 /* By how much a cached number may differ from x; q8_0's scale is max|x| / 127 of its 32 dims. */
 static double store_bound(enum kv_type type, double x, double max)
 {
@@ -280,15 +361,6 @@ static double store_bound(enum kv_type type, double x, double max)
     default:
         return (0.5 + 512.0 * EPS) * max / 127.0 + 0x1p-100;
     }
-}
-
-static double group_max(const float *x, size_t head_dim, size_t d)
-{
-    double max = 0.0;
-    for (size_t i = d / KV_GROUP * KV_GROUP; i < head_dim && i < d / KV_GROUP * KV_GROUP + KV_GROUP;
-         i++)
-        max = fmax(max, fabs((double)x[i]));
-    return max;
 }
 
 /* A whole block, in any order of positions, as the reference has it and as x has it. */

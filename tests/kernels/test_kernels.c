@@ -51,6 +51,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_kv_store),
         cmocka_unit_test(test_kv_store_numbers),
         cmocka_unit_test(test_attn),
+        cmocka_unit_test(test_attn_not_finite),
         cmocka_unit_test(test_group_max),
         cmocka_unit_test(test_exp_sum),
         cmocka_unit_test(test_sum_above),
