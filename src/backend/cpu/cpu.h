@@ -150,7 +150,7 @@ static inline char *cpu_kv_span(const struct cpu *c, uint32_t layer, uint32_t bl
                                 uint32_t kv_head)
 {
     const struct model_config *m = &c->base.model->config;
-    size_t span = (((size_t)block * m->n_layers + layer) * 2 + which) * m->n_kv_heads + kv_head;
+    size_t span = (((size_t)block * m->n_layers + layer) * m->n_kv_heads + kv_head) * 2 + which;
     return c->kv + span * c->kv_span_bytes;
 }
 
