@@ -188,11 +188,11 @@ ALWAYS_INLINE struct span_scales span_scales(const struct attn_tile *t, size_t g
     return s;
 }
 
-/* The largest scale of the positions [from, end). */
+/* The largest of `most` and the scales of the positions [from, end), if there are any. */
 ALWAYS_INLINE __m512i most_of(__m512i most, const struct span_scales *s, uint32_t from,
                               uint32_t end)
 {
-    for (uint32_t j = from / LANES * LANES; j < end; j += LANES) {
+    for (uint32_t j = from / LANES * LANES; from < end && j < end; j += LANES) {
         __mmask16 in =
             lanes_before((int)end - (int)j) & (__mmask16)~lanes_before((int)from - (int)j);
         most = _mm512_mask_max_epu32(most, in, most, _mm512_castps_si512(scales_at(s, j)));
