@@ -26,18 +26,21 @@ static float load(enum kv_type type, const void *block, size_t i)
     }
 }
 
+static float scaled(enum kv_type type, const void *block, size_t scale, float x)
+{
+    return type == KV_Q8_0 ? ((const float *)block)[scale] * x : x;
+}
+
 float kv_layout_load_key(enum kv_type type, const void *block, size_t head_dim, size_t at,
                          size_t dim)
 {
-    const float *scales = (const float *)block + kv_layout_scales(head_dim);
     float x = load(type, block, kv_layout_key(type, at, dim));
-    return type == KV_Q8_0 ? scales[dim / KV_GROUP * KV_BLOCK + at] * x : x;
+    return scaled(type, block, kv_layout_scale(head_dim, at, dim), x);
 }
 
 float kv_layout_load_value(enum kv_type type, const void *block, size_t head_dim, size_t at,
                            size_t dim)
 {
-    const float *scales = (const float *)block + kv_layout_scales(head_dim);
     float x = load(type, block, kv_layout_value(type, head_dim, at, dim));
-    return type == KV_Q8_0 ? scales[dim / KV_GROUP * KV_BLOCK + at] * x : x;
+    return scaled(type, block, kv_layout_scale(head_dim, at, dim), x);
 }

@@ -44,10 +44,11 @@ static inline size_t kv_layout_width(size_t head_dim)
 /* A block's keys, or its values: a multiple of 64. */
 size_t kv_layout_bytes(enum kv_type type, size_t head_dim);
 
-/* Where q8_0's scales begin, in floats from the block's start. */
-static inline size_t kv_layout_scales(size_t head_dim)
+/* Index of q8_0's scale of one dim of one position, in floats from the block's start. */
+static inline size_t kv_layout_scale(size_t head_dim, size_t at, size_t dim)
 {
-    return KV_BLOCK * kv_layout_width(head_dim) / sizeof(float);
+    size_t first = KV_BLOCK * kv_layout_width(head_dim) / sizeof(float);
+    return first + dim / KV_GROUP * KV_BLOCK + at;
 }
 
 /* Where among the four bytes of its dim the value of position `at` lies: 0, 2, 1, 3. */

@@ -38,8 +38,7 @@ static inline void kv_store_f16(const struct kv_store_args *a, kv_convert_fn *co
     convert((uint16_t *)a->v + a->at * kv_layout_width(a->head_dim), a->value, a->head_dim);
 }
 
-/* Halves of pairs are written alone: the other half of a pair of positions may be another worker's.
- * So are q8_0's bytes of four. */
+/* Halves of pairs are written alone: the other half may be another worker's position. */
 static inline void kv_store_bf16(const struct kv_store_args *a, kv_convert_fn *convert)
 {
     uint16_t half[KV_PIECE];
@@ -78,22 +77,20 @@ static inline float kv_quantize(int8_t *q, const float *x, size_t n)
     return max / 127.0f;
 }
 
+/* Bytes of values are written alone, as bf16's halves are. */
 static inline void kv_store_q8_0(const struct kv_store_args *a)
 {
     int8_t *k = (int8_t *)a->k + kv_layout_key(KV_Q8_0, a->at, 0), q[KV_GROUP] = {0};
     int8_t *v = (int8_t *)a->v + kv_layout_value(KV_Q8_0, a->head_dim, a->at, 0);
-    float *k_scales = (float *)a->k + kv_layout_scales(a->head_dim) + a->at;
-    float *v_scales = (float *)a->v + kv_layout_scales(a->head_dim) + a->at;
     for (size_t d = 0; d < a->head_dim; d += KV_GROUP) {
         size_t n = a->head_dim - d < KV_GROUP ? a->head_dim - d : KV_GROUP;
-        *k_scales = kv_quantize(q, a->key + d, n);
+        size_t scale = kv_layout_scale(a->head_dim, a->at, d);
+        ((float *)a->k)[scale] = kv_quantize(q, a->key + d, n);
         for (size_t i = 0; i < n; i += 4)
             memcpy(k + (d + i) * KV_BLOCK, q + i, 4);
-        *v_scales = kv_quantize(q, a->value + d, n);
+        ((float *)a->v)[scale] = kv_quantize(q, a->value + d, n);
         for (size_t i = 0; i < n; i++)
             v[(d + i) * 4] = q[i];
-        k_scales += KV_BLOCK;
-        v_scales += KV_BLOCK;
     }
 }
 

@@ -76,6 +76,13 @@ static void shuffle_blocks(struct attn_case *c)
     }
 }
 
+static void store_position(const struct attn_case *c, const struct kernels *ref, uint32_t p)
+{
+    char *keys = case_keys(c, p), *values = keys + kv_layout_bytes(c->type, c->head_dim);
+    ref->kv_store[c->type](&(struct kv_store_args){keys, values, p % KV_BLOCK, c->head_dim,
+                                                   c->k + p * c->head_dim, c->v + p * c->head_dim});
+}
+
 /* Positions that no query sees stay 0xff, which is NaN: they must not matter. */
 static void store_cache(struct attn_case *c)
 {
@@ -90,8 +97,7 @@ static void store_cache(struct attn_case *c)
     for (uint32_t p = 0; p < most; p++) {
         char *keys = case_keys(c, p), *values = keys + bytes;
         float *k = c->k + p * c->head_dim, *v = c->v + p * c->head_dim;
-        ref.kv_store[c->type](
-            &(struct kv_store_args){keys, values, p % KV_BLOCK, c->head_dim, k, v});
+        store_position(c, &ref, p);
         for (size_t d = 0; d < c->head_dim; d++) {
             k[d] = kv_layout_load_key(c->type, keys, c->head_dim, p % KV_BLOCK, d);
             v[d] = kv_layout_load_value(c->type, values, c->head_dim, p % KV_BLOCK, d);
@@ -314,15 +320,12 @@ enum attn_place { IN_QUERY, IN_KEY, IN_VALUE, ATTN_PLACES };
 static void put_nan(struct attn_case *c, enum attn_place place, size_t dim)
 {
     struct kernels ref;
-    float *k = c->k, *v = c->v;
     kernels_fill(&ref, 0);
     for (size_t i = 0; place == IN_QUERY && i < c->n_q; i++)
         c->q[i * c->head_dim + dim] = NAN;
     if (place != IN_QUERY)
-        (place == IN_KEY ? k : v)[dim] = NAN;
-    char *keys = case_keys(c, 0);
-    ref.kv_store[c->type](&(struct kv_store_args){
-        keys, keys + kv_layout_bytes(c->type, c->head_dim), 0, c->head_dim, k, v});
+        (place == IN_KEY ? c->k : c->v)[dim] = NAN;
+    store_position(c, &ref, 0);
 }
 
 /* No arithmetic hides what is not a number from a query that sees it. */

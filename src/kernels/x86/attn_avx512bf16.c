@@ -3,6 +3,7 @@
  * dims, values as pairs of positions (kv_layout.h), queries are packed as pairs of dims. */
 #include "kernels/variants.h"
 #include "kernels/x86/attn_tile_avx2.h"
+#include "kernels/x86/vec_avx512.h"
 
 #include <string.h>
 
@@ -41,23 +42,15 @@ ALWAYS_INLINE void put_weights(const struct attn_work *w, size_t row, size_t j, 
     _mm256_storeu_si256((__m256i *)(void *)(weights_row(w, row) + j), to_bf16(p));
 }
 
-ALWAYS_INLINE __m512bh set1_pair(const void *pair)
-{
-    int32_t bits;
-    memcpy(&bits, pair, sizeof bits);
-    return (__m512bh)_mm512_set1_epi32(bits);
-}
-
 /* One more pair of dims of the scores of a block. q: the pair of the first query. */
 ALWAYS_INLINE void score_pair(vec acc[][2], const char *k, const char *next, const float *q,
                               size_t n)
 {
     __m512bh y[2] = {(__m512bh)_mm512_loadu_si512(k), (__m512bh)_mm512_loadu_si512(k + 64)};
-    for (size_t line = 0; n <= FETCH_QUERIES && line < 2; line++)
-        _mm_prefetch(next + 64 * line, _MM_HINT_T1);
+    fetch_ahead(next, sizeof y, n);
 #pragma GCC unroll 16 /* or the sums live in memory */
     for (size_t r = 0; r < n; r++) {
-        __m512bh x = set1_pair(q + r * Q_PIECE);
+        __m512bh x = (__m512bh)broadcast_word(q + r * Q_PIECE);
 #pragma GCC unroll 16 /* or the sums live in memory */
         for (size_t v = 0; v < 2; v++) {
             acc[r][v] = _mm512_dpbf16_ps(acc[r][v], y[v], x);
@@ -97,11 +90,10 @@ ALWAYS_INLINE void add_pair(vec acc[][4], const struct attn_tile *t, const char 
 #pragma GCC unroll 16 /* or the sums live in memory */
     for (size_t i = 0; i < vectors; i++)
         y[i] = (__m512bh)_mm512_maskz_loadu_epi16(there, v + 64 * i);
-    for (size_t i = 0; n <= FETCH_QUERIES && i < vectors; i++)
-        _mm_prefetch(next + 64 * i, _MM_HINT_T1);
+    fetch_ahead(next, 64 * vectors, n);
 #pragma GCC unroll 16 /* or the sums live in memory */
     for (size_t r = 0; r < n; r++) {
-        __m512bh x = set1_pair(weights_row(t->w, r) + j);
+        __m512bh x = (__m512bh)broadcast_word(weights_row(t->w, r) + j);
 #pragma GCC unroll 16 /* or the sums live in memory */
         for (size_t i = 0; i < vectors; i++) {
             acc[r][i] = _mm512_dpbf16_ps(acc[r][i], y[i], x);

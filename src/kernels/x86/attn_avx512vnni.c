@@ -38,11 +38,10 @@ ALWAYS_INLINE size_t packed_dims(size_t head_dim)
     return KV_GROUPS(head_dim) * GROUP_WORDS;
 }
 
-/* Group g of the tile's row r. */
-ALWAYS_INLINE void *group_of(const float *tile, size_t g, size_t r, size_t n)
+/* Where group g of row r lies in a tile of n. */
+ALWAYS_INLINE size_t group_at(size_t g, size_t r, size_t n)
 {
-    const float *piece = tile + (g / PIECE_GROUPS * n + r) * Q_PIECE;
-    return (void *)(uintptr_t)(piece + g % PIECE_GROUPS * GROUP_WORDS);
+    return (g / PIECE_GROUPS * n + r) * Q_PIECE + g % PIECE_GROUPS * GROUP_WORDS;
 }
 
 static void pack_query(float *tile, const float *q, size_t head_dim, size_t r, size_t n)
@@ -55,7 +54,7 @@ static void pack_query(float *tile, const float *q, size_t head_dim, size_t r, s
             v_store(padded + i, i < left ? load16(q + d + i, left - i) : v_zero());
         quantize_flow(blocks, padded, groups * KV_GROUP);
         for (size_t g = 0; g < groups; g++) {
-            struct query_group *to = group_of(tile, d / KV_GROUP + g, r, n);
+            struct query_group *to = (void *)(tile + group_at(d / KV_GROUP + g, r, n));
             to->scale = blocks[g].scale;
             to->start = -128 * blocks[g].total;
             memcpy(to->q, blocks[g].q, KV_GROUP);
@@ -74,25 +73,6 @@ ALWAYS_INLINE void put_weights(const struct attn_work *w, size_t row, size_t j, 
     v_store(w->scores + row * ATTN_SPAN + j, p);
 }
 
-ALWAYS_INLINE __m512i set1_word(const void *word)
-{
-    int32_t bits;
-    memcpy(&bits, word, sizeof bits);
-    return _mm512_set1_epi32(bits);
-}
-
-/* Scales of a block's group, by position. */
-ALWAYS_INLINE const float *group_scales(const char *block, size_t head_dim, size_t g)
-{
-    return (const float *)(const void *)block + kv_layout_scales(head_dim) + g * KV_BLOCK;
-}
-
-ALWAYS_INLINE void fetch(const void *at, size_t bytes)
-{
-    for (size_t i = 0; i < bytes; i += 64)
-        _mm_prefetch((const char *)at + i, _MM_HINT_T1);
-}
-
 /* Four more dims of a block's sums. q: those of the first query. */
 ALWAYS_INLINE void score_four(__m512i sum[][2], const char *k, const int8_t *q, size_t n)
 {
@@ -101,7 +81,7 @@ ALWAYS_INLINE void score_four(__m512i sum[][2], const char *k, const int8_t *q, 
         y[v] = _mm512_xor_si512(_mm512_loadu_si512(k + 64 * v), _mm512_set1_epi8(INT8_MIN));
 #pragma GCC unroll 16 /* or the sums live in memory */
     for (size_t r = 0; r < n; r++) {
-        __m512i x = set1_word(q + r * Q_PIECE * sizeof(float));
+        __m512i x = broadcast_word(q + r * Q_PIECE * sizeof(float));
 #pragma GCC unroll 16 /* or the sums live in memory */
         for (size_t v = 0; v < 2; v++) {
             sum[r][v] = _mm512_dpbusd_epi32(sum[r][v], y[v], x);
@@ -114,28 +94,26 @@ ALWAYS_INLINE void score_four(__m512i sum[][2], const char *k, const int8_t *q, 
 ALWAYS_INLINE void score_group(const struct attn_tile *t, const char *k, const char *next,
                                uint32_t j, size_t g, size_t n)
 {
-    size_t head_dim = t->a->head_dim, left = head_dim - g * KV_GROUP;
-    size_t fours = (left < KV_GROUP ? left + 3 : KV_GROUP) / 4, at = g * KV_GROUP * KV_BLOCK;
+    size_t head_dim = t->a->head_dim, dim = g * KV_GROUP, left = head_dim - dim;
+    size_t fours = (left < KV_GROUP ? left + 3 : KV_GROUP) / 4, at = dim * KV_BLOCK;
     const struct query_group *q[MAX_QUERIES];
     __m512i sum[MAX_QUERIES][2];
 #pragma GCC unroll 16 /* or the sums live in memory */
     for (size_t r = 0; r < n; r++) {
-        q[r] = group_of(t->q, g, r, n);
+        q[r] = (const void *)(t->q + group_at(g, r, n));
         sum[r][0] = sum[r][1] = _mm512_set1_epi32(q[r]->start);
     }
     for (size_t i = 0; i < fours; i++, at += 4 * KV_BLOCK) {
-        if (n <= FETCH_QUERIES)
-            fetch(next + at, 4 * KV_BLOCK);
+        fetch_ahead(next + at, 4 * KV_BLOCK, n);
         score_four(sum, k + at, q[0]->q + 4 * i, n);
     }
-    if (n <= FETCH_QUERIES)
-        fetch(group_scales(next, head_dim, g), KV_BLOCK * sizeof(float));
+    fetch_ahead(group_scales(next, head_dim, dim), KV_BLOCK * sizeof(float), n);
 #pragma GCC unroll 16 /* or the sums live in memory */
     for (size_t r = 0; r < n; r++) {
         float *scores = t->w->scores + r * ATTN_SPAN + j;
 #pragma GCC unroll 16 /* or the sums live in memory */
         for (size_t v = 0; v < 2; v++) {
-            vec scale = v_load(group_scales(k, head_dim, g) + v * LANES);
+            vec scale = v_load(group_scales(k, head_dim, dim) + v * LANES);
             vec s = v_mul(_mm512_cvtepi32_ps(sum[r][v]), scale), by = v_set1(q[r]->scale);
             s = g == 0 ? v_mul(s, by) : v_fma(s, by, v_load(scores + v * LANES));
             v_store(scores + v * LANES, s);
@@ -176,7 +154,8 @@ ALWAYS_INLINE struct span_scales span_scales(const struct attn_tile *t, size_t g
 {
     struct span_scales s = {.first = t->begin, .end = t->n_positions, .most = {0}};
     for (uint32_t j = t->begin; j < t->n_positions; j += KV_BLOCK)
-        s.of[j / KV_BLOCK] = group_scales(tile_block(t, t->a->values, j), t->a->head_dim, g);
+        s.of[j / KV_BLOCK] =
+            group_scales(tile_block(t, t->a->values, j), t->a->head_dim, g * KV_GROUP);
     for (size_t r = 0; r < n; r++) {
         s.first = t->from[r] > s.first ? t->from[r] : s.first;
         s.end = t->seen[r] < s.end ? t->seen[r] : s.end;
@@ -250,7 +229,7 @@ ALWAYS_INLINE void add_pair(__m512i acc[][4], const struct attn_tile *t, const c
     for (size_t r = 0; r < n; r++) {
 #pragma GCC unroll 16 /* or the sums live in memory */
         for (size_t i = 0; i < vectors; i++) {
-            __m512i x = set1_word(weights_row(t->w, r, g + i / 2) + j);
+            __m512i x = broadcast_word(weights_row(t->w, r, g + i / 2) + j);
             acc[r][i] = _mm512_dpwssd_epi32(acc[r][i], y[i], x);
             KEEP(acc[r][i]);
         }
@@ -266,13 +245,12 @@ ALWAYS_INLINE void add_block(__m512i acc[][4], const struct attn_tile *t, uint32
     const char *v = block + 4 * dim, *ahead = next + 4 * dim;
     uint32_t left = t->n_positions - first, end = first + (left < KV_BLOCK ? left : KV_BLOCK);
     for (uint32_t j = first; j < end; j += 4, v += row_bytes, ahead += row_bytes) {
-        if (n <= FETCH_QUERIES)
-            fetch(ahead, 64 * vectors);
+        fetch_ahead(ahead, 64 * vectors, n);
         add_pair(acc, t, v, j, false, g, n, vectors);
         add_pair(acc, t, v, j + 2, true, g, n, vectors);
     }
-    if (n <= FETCH_QUERIES)
-        fetch(group_scales(next, t->a->head_dim, g), (vectors + 1) / 2 * KV_BLOCK * sizeof(float));
+    fetch_ahead(group_scales(next, t->a->head_dim, dim),
+                (vectors + 1) / 2 * KV_BLOCK * sizeof(float), n);
 }
 
 ALWAYS_INLINE void add_values(const struct attn_tile *t, enum kv_type type, size_t dim, size_t n,

@@ -49,13 +49,6 @@ ALWAYS_INLINE vec load_cached(enum kv_type type, const char *block, size_t i, in
     }
 }
 
-/* Scales of q8_0's group of dims, by position. */
-ALWAYS_INLINE const float *group_scales(const char *block, size_t head_dim, size_t dim)
-{
-    return (const float *)(const void *)block + kv_layout_scales(head_dim) +
-           dim / KV_GROUP * KV_BLOCK;
-}
-
 /* part: d % lane_parts, a constant. */
 ALWAYS_INLINE vec load_key(enum kv_type type, const char *k, size_t head_dim, size_t d, size_t part,
                            size_t lane)
@@ -101,14 +94,12 @@ ALWAYS_INLINE void score_dim(vec acc[][2], const struct attn_tile *t, enum kv_ty
     }
 }
 
-/* The dims d .. d + 3 of what is read next, if so few queries share it. */
+/* The dims d .. d + 3 of what is read next. */
 ALWAYS_INLINE void fetch_keys(enum kv_type type, const char *next, size_t d, size_t lane, size_t n)
 {
-    size_t row = d / lane_parts(type), end = row + 4 / lane_parts(type);
-    for (; n <= FETCH_QUERIES && row < end; row++)
-        for (size_t v = 0; v < 2; v++)
-            _mm_prefetch(next + (row * KV_BLOCK + lane + v * LANES) * lane_bytes(type),
-                         _MM_HINT_T1);
+    size_t row = d / lane_parts(type), end = row + 4 / lane_parts(type), bytes = lane_bytes(type);
+    for (; row < end; row++)
+        fetch_ahead(next + (row * KV_BLOCK + lane) * bytes, 2 * LANES * bytes, n);
 }
 
 /* Scores of the positions j + lane .. of the span, in one block. */
@@ -165,15 +156,14 @@ ALWAYS_INLINE void add_position(vec acc[][4], const struct attn_tile *t, enum kv
     }
 }
 
-/* The positions j .. j + 3 of what is read next, if so few queries share it. */
+/* The positions j .. j + 3 of what is read next. */
 ALWAYS_INLINE void fetch_values(const struct attn_tile *t, enum kv_type type, const char *next,
                                 uint32_t j, size_t dim, size_t n, size_t vectors)
 {
     size_t width = kv_layout_width(t->a->head_dim), bytes = lane_bytes(type);
     size_t row = j / lane_parts(type), end = row + 4 / lane_parts(type);
-    for (; n <= FETCH_QUERIES && row < end; row++)
-        for (size_t i = 0; i < vectors * LANES * bytes; i += 64)
-            _mm_prefetch(next + (row * width + dim) * bytes + i, _MM_HINT_T1);
+    for (; row < end; row++)
+        fetch_ahead(next + (row * width + dim) * bytes, vectors * LANES * bytes, n);
 }
 
 ALWAYS_INLINE void add_values(const struct attn_tile *t, enum kv_type type, size_t dim, size_t n,

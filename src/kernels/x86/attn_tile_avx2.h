@@ -20,6 +20,19 @@
 /* With so few queries the cache comes from memory as fast as that goes: it is fetched ahead. */
 #define FETCH_QUERIES 4
 
+/* Into L2: what n queries read there is more than L1 holds. */
+ALWAYS_INLINE void fetch_ahead(const void *at, size_t bytes, size_t n)
+{
+    for (size_t i = 0; n <= FETCH_QUERIES && i < bytes; i += 64)
+        _mm_prefetch((const char *)at + i, _MM_HINT_T1);
+}
+
+/* q8_0's scales of a dim's group in a block, by position. */
+ALWAYS_INLINE const float *group_scales(const char *block, size_t head_dim, size_t dim)
+{
+    return (const float *)(const void *)block + kv_layout_scale(head_dim, 0, dim);
+}
+
 /* In attn_args.scratch. */
 struct attn_work {
     float *scores;  /* (ATTN_TILE, ATTN_SPAN) */

@@ -18,6 +18,7 @@
 #include "kernels/quant_blocks.h"
 #include "kernels/variants.h"
 #include "kernels/x86/panel_tiles_x86.h"
+#include "kernels/x86/vec_avx512.h"
 
 #include <immintrin.h>
 #include <string.h>
@@ -66,13 +67,6 @@ ALWAYS_INLINE __m512i step_quants(const uint8_t *group, int s, const struct pane
 ALWAYS_INLINE int scales_quants(const struct panel_format *f)
 {
     return f->scales == PANEL_MIRRORED || f->scales == PANEL_NIBBLES;
-}
-
-ALWAYS_INLINE __m512i broadcast_word(const void *p)
-{
-    int32_t word;
-    memcpy(&word, p, sizeof word);
-    return _mm512_set1_epi32(word);
 }
 
 /* The sum of x over the whole group (half < 0) or over one half of it. */

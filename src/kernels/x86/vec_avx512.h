@@ -23,6 +23,14 @@ ALWAYS_INLINE void store16(float *out, __m512 v, size_t n)
         _mm512_mask_storeu_ps(out, mask16(n), v);
 }
 
+/* Four bytes from p on, in every lane. */
+ALWAYS_INLINE __m512i broadcast_word(const void *p)
+{
+    int32_t word;
+    memcpy(&word, p, sizeof word);
+    return _mm512_set1_epi32(word);
+}
+
 /* exp(x) within 1 ulp for x in [-105, 90]; NaN for NaN. The same parts and polynomial as exp8's;
  * the power of two is applied by vscalefps, which rounds to subnormals and overflows. */
 ALWAYS_INLINE __m512 exp16_in_range(__m512 x)
