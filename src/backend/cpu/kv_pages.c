@@ -6,13 +6,13 @@
 
 #include <poll.h>
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/mman.h>
 
+#define PAGE      ((size_t)4 << 10)
 #define HUGE_PAGE ((size_t)2 << 20)
 #define STRIDE    (4 * HUGE_PAGE) /* of use before the thread is woken again */
 #define START_US  200000          /* spent at open */
@@ -38,13 +38,18 @@ static size_t round_up(size_t bytes)
     return (bytes + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
 }
 
-/* Advice only: a kernel that knows no MADV_POPULATE_WRITE backs pages as they are written. */
-static void back_page(struct kv_pages *p)
+/* Writes what is there: a byte in each page, of which there is only one where the kernel gives huge
+ * ones. A fault, unlike MADV_POPULATE_WRITE, does not hold the lock that mmap and munmap of all
+ * threads wait for (Linux 6.4 and later). A worker may write the byte meanwhile: neither write is
+ * lost. */
+__attribute__((no_sanitize("thread"))) static void back_page(struct kv_pages *p)
 {
-    if (madvise(p->base + p->done, HUGE_PAGE, MADV_POPULATE_WRITE) != 0)
-        p->done = p->bytes;
-    else
-        p->done += HUGE_PAGE;
+    for (size_t at = 0; at < HUGE_PAGE; at += PAGE) {
+        char none = 0;
+        __atomic_compare_exchange_n(p->base + p->done + at, &none, 0, false, __ATOMIC_RELAXED,
+                                    __ATOMIC_RELAXED);
+    }
+    p->done += HUGE_PAGE;
 }
 
 static bool is_quiet(struct kv_pages *p, unsigned steps)
@@ -59,12 +64,12 @@ static void back_while_quiet(struct kv_pages *p, unsigned steps)
         back_page(p);
 }
 
+/* Of usual priority: before Linux 6.4 a fault holds that lock too, and a thread that others keep
+ * from running would hold it for as long. */
 static void *run(void *arg)
 {
     struct kv_pages *p = arg;
-    const struct sched_param none = {0};
     struct pollfd woken = {.fd = p->wake.fd, .events = POLLIN};
-    sched_setscheduler(0, SCHED_IDLE, &none); /* of this thread */
     while (!atomic_load(&p->stop) && p->done < p->bytes) {
         unsigned steps = atomic_load(&p->steps);
         bool behind = p->done < atomic_load(&p->wanted);

@@ -14,15 +14,6 @@
 
 #define AHEAD (16 * MIB)
 
-static bool kernel_backs_pages(void)
-{
-    void *p = mmap(NULL, 2 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    assert_true(p != MAP_FAILED);
-    bool backs = madvise(p, 2 * MIB, MADV_POPULATE_WRITE) == 0;
-    munmap(p, 2 * MIB);
-    return backs;
-}
-
 static bool is_backed(const struct kv_pages *p, size_t at)
 {
     unsigned char in_core = 0;
@@ -43,8 +34,6 @@ static void pages_are_backed_ahead_of_use(void **state)
     struct err err = {0};
     struct kv_pages *p;
     size_t bytes = 4 * AHEAD;
-    if (!kernel_backs_pages())
-        skip();
     assert_int_equal(kv_pages_open(&p, bytes, AHEAD, &err), STATUS_OK);
     assert_int_equal(kv_pages_bytes(p), bytes);
     wait_until_backed(p, AHEAD - PAGE);
