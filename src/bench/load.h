@@ -65,6 +65,7 @@ struct load_result {
     bool on_wire;             /* it has connections */
     struct load_generator generator;
     bool interrupted;
+    uint32_t start; /* of the target, for whoever starts it again (measure.h); load_run leaves 0 */
 };
 
 /* Fails only when nothing could be run (no items, no memory, a background stream that did not come

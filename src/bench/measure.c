@@ -15,14 +15,21 @@ struct job {
     const struct workload_options *options; /* of the background's prompts; may be NULL */
     uint32_t max_concurrency;
     const struct measure_options *o;
-    uint32_t run; /* the one under way, warm-ups first */
+    uint32_t run;   /* the one under way, warm-ups first */
+    uint32_t start; /* of the target */
 };
+
+static uint32_t count_runs(const struct measure_options *o)
+{
+    uint32_t warmed = o->restart ? o->repeat_runs : 1; /* starts with warm-ups of their own */
+    return warmed * o->warmup_runs + o->repeat_runs;
+}
 
 static void report(void *arg, uint32_t ended, uint32_t failed, uint32_t n)
 {
     const struct job *job = arg;
     const struct measure_options *o = job->o;
-    o->progress(o->arg, job->run, o->warmup_runs + o->repeat_runs, ended, failed, n);
+    o->progress(o->arg, job->run, count_runs(o), ended, failed, n);
 }
 
 static enum status load_one(struct job *job, const struct workload *w, struct load_result *out,
@@ -39,7 +46,7 @@ static enum status load_one(struct job *job, const struct workload *w, struct lo
     return load_run(job->target, w, &options, out, err);
 }
 
-static enum status run_one(struct job *job, struct load_result *out, struct err *err)
+static enum status load_made(struct job *job, struct load_result *out, struct err *err)
 {
     struct workload w = {0};
     enum status status = job->make(job->make_arg, job->o->first_run + job->run, &w, err);
@@ -49,36 +56,75 @@ static enum status run_one(struct job *job, struct load_result *out, struct err 
     return status;
 }
 
-static enum status run_all(struct job *job, struct measurement *out, struct err *err)
+/* On success *m owns what *result held. */
+static enum status append(struct measurement *m, const struct load_result *result, struct err *err)
 {
-    uint32_t n_warmup = job->o->warmup_runs, n = n_warmup + job->o->repeat_runs;
-    for (job->run = 0; job->run < n; job->run++) {
-        struct load_result warmup = {0};
-        bool counts = job->run >= n_warmup;
-        struct load_result *result = counts ? &out->runs[out->n_runs++] : &warmup;
-        enum status status = run_one(job, result, err);
-        bool interrupted = result->interrupted;
-        if (status != STATUS_OK || !counts)
-            load_fini(result);
-        out->n_runs -= counts && status != STATUS_OK;
-        if (status != STATUS_OK)
-            return status;
-        if (interrupted && !counts)
-            return err_set(err, STATUS_CANCELLED, "interrupted before anything was measured");
-        if (interrupted)
-            break;
-    }
+    struct load_result *runs = mem_resize(m->runs, (m->n_runs + 1) * sizeof *runs);
+    if (!runs)
+        return err_set(err, STATUS_NO_MEMORY, "no memory for %u runs", m->n_runs + 1);
+    runs[m->n_runs++] = *result;
+    m->runs = runs;
     return STATUS_OK;
+}
+
+/* job->run; its figures are appended to *out, or thrown away where that is NULL. */
+static enum status run_one(struct job *job, struct measurement *out, struct err *err)
+{
+    struct load_result result = {0};
+    enum status status = load_made(job, &result, err);
+    result.start = job->start;
+    if (status == STATUS_OK && !out && result.interrupted)
+        status = err_set(err, STATUS_CANCELLED, "interrupted before anything was measured");
+    if (status == STATUS_OK && out)
+        status = append(out, &result, err);
+    if (status != STATUS_OK || !out)
+        load_fini(&result);
+    return status;
+}
+
+static enum status warm_up(struct job *job, struct err *err)
+{
+    enum status status = STATUS_OK;
+    for (uint32_t i = 0; i < job->o->warmup_runs && status == STATUS_OK; i++, job->run++)
+        status = run_one(job, NULL, err);
+    return status;
+}
+
+static enum status restart(struct job *job, struct err *err)
+{
+    const struct measure_options *o = job->o;
+    if (o->stop && atomic_load(o->stop))
+        return err_set(err, STATUS_CANCELLED, "interrupted between two repeats");
+    job->start++;
+    enum status status = o->restart(o->restart_arg, &job->target, err);
+    return status == STATUS_OK ? warm_up(job, err) : status;
+}
+
+/* The repeats after the first. An interruption between two of them leaves those before it. */
+static enum status run_others(struct job *job, struct measurement *out, struct err *err)
+{
+    enum status status = STATUS_OK;
+    while (status == STATUS_OK && out->n_runs < job->o->repeat_runs &&
+           !out->runs[out->n_runs - 1].interrupted) {
+        if (job->o->restart)
+            status = restart(job, err);
+        if (status == STATUS_OK)
+            status = run_one(job, out, err);
+        job->run++;
+    }
+    return status == STATUS_CANCELLED ? STATUS_OK : status;
 }
 
 static enum status measure(struct job *job, struct measurement *out, struct err *err)
 {
     *out = (struct measurement){0};
-    out->runs = mem_array(job->o->repeat_runs, sizeof *out->runs);
-    if (!out->runs)
-        return err_set(err, STATUS_NO_MEMORY, "no memory for %u runs", job->o->repeat_runs);
-    enum status status = run_all(job, out, err);
-    if (out->n_runs > 0 && !summary_make(&out->pooled, out->runs, out->n_runs, job->o->goodput))
+    enum status status = warm_up(job, err);
+    if (status == STATUS_OK)
+        status = run_one(job, out, err);
+    job->run++;
+    if (status == STATUS_OK)
+        status = run_others(job, out, err);
+    if (!measure_pool(out, job->o->goodput))
         return err_set(err, STATUS_NO_MEMORY, "no memory for the figures of %u runs", out->n_runs);
     return status;
 }
@@ -90,12 +136,40 @@ static enum status make_of_options(void *arg, uint32_t run, struct workload *out
     return workload_make(out, job->options, job->o->tokenizer, run, err);
 }
 
+static void init_job(struct job *job, struct target *t, const struct workload_options *w,
+                     const struct measure_options *o)
+{
+    *job = (struct job){
+        .target = t,
+        .make = make_of_options,
+        .make_arg = job,
+        .options = w,
+        .max_concurrency = w->max_concurrency,
+        .o = o,
+    };
+}
+
+enum status measure_one(struct target *t, const struct workload_options *w,
+                        const struct measure_options *o, uint32_t run, struct measurement *out,
+                        struct err *err)
+{
+    struct job job;
+    init_job(&job, t, w, o);
+    job.run = run;
+    return run_one(&job, out, err);
+}
+
+bool measure_pool(struct measurement *m, const struct goodput *goodput)
+{
+    summary_fini(&m->pooled);
+    return m->n_runs == 0 || summary_make(&m->pooled, m->runs, m->n_runs, goodput);
+}
+
 enum status measure_run(struct target *t, const struct workload_options *w,
                         const struct measure_options *o, struct measurement *out, struct err *err)
 {
-    struct job job = {.target = t, .options = w, .max_concurrency = w->max_concurrency, .o = o};
-    job.make = make_of_options;
-    job.make_arg = &job;
+    struct job job;
+    init_job(&job, t, w, o);
     return measure(&job, out, err);
 }
 
@@ -250,13 +324,13 @@ static json_t *traffic(const struct summary *s, uint64_t n)
 static json_t *run_json(struct load_result *run, struct summary *s)
 {
     return json_pack(
-        "{s:I, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:b, s:o, "
-        "s:o, s:o, s:o}",
-        "start_us", (json_int_t)run->start_us, "duration_s", result_number(s->duration_s),
-        "submit_wall_ms", result_number(s->submit_wall_ms), "n", (json_int_t)s->n, "completed",
-        (json_int_t)s->completed, "failed", (json_int_t)s->failed, "cancelled",
-        (json_int_t)s->cancelled, "without_content", (json_int_t)s->without_content, "uncounted",
-        (json_int_t)s->uncounted, "prompt_tokens", (json_int_t)s->prompt_tokens,
+        "{s:I, s:I, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:b, "
+        "s:o, s:o, s:o, s:o}",
+        "start", (json_int_t)run->start, "start_us", (json_int_t)run->start_us, "duration_s",
+        result_number(s->duration_s), "submit_wall_ms", result_number(s->submit_wall_ms), "n",
+        (json_int_t)s->n, "completed", (json_int_t)s->completed, "failed", (json_int_t)s->failed,
+        "cancelled", (json_int_t)s->cancelled, "without_content", (json_int_t)s->without_content,
+        "uncounted", (json_int_t)s->uncounted, "prompt_tokens", (json_int_t)s->prompt_tokens,
         "completion_tokens", (json_int_t)s->completion_tokens, "cached_tokens",
         (json_int_t)s->cached_tokens, "messages", traffic(s, s->messages), "payload_bytes",
         traffic(s, s->payload_bytes), "received_bytes", traffic(s, s->received_bytes),

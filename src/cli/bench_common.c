@@ -186,7 +186,6 @@ struct flag_group bench_common_target_flags(struct bench_target_options *o)
 static enum status open_engine(struct bench_target *out, struct bench_target_options *o,
                                uint32_t n_slots, struct err *err)
 {
-    struct engine_options options;
     enum status status = options_check(&o->options, err);
     if (status == STATUS_OK && n_slots > LIMIT_BENCH_IN_ENGINE)
         status = err_param(err, STATUS_INVALID, "--max-concurrency",
@@ -194,14 +193,14 @@ static enum status open_engine(struct bench_target *out, struct bench_target_opt
                            "--max-concurrency",
                            n_slots, LIMIT_BENCH_IN_ENGINE);
     if (status == STATUS_OK)
-        status = options_engine(&o->options, &options, err);
+        status = options_engine(&o->options, &out->engine, err);
     if (status == STATUS_OK)
         status = options_load(&o->options, &out->loader, err);
     if (status != STATUS_OK)
         return status;
     out->tokenizer = out->loader.tokenizer;
-    options.n_slots = n_slots;
-    return target_open_engine(&out->target, &out->loader, &options, err);
+    out->engine.n_slots = n_slots;
+    return target_open_engine(&out->target, &out->loader, &out->engine, err);
 }
 
 static enum status open_url(struct bench_target *out, const struct bench_target_options *o,
@@ -228,10 +227,12 @@ static enum status describe(struct bench_target *t, const struct bench_target_op
                             struct err *err)
 {
     const struct options *options = &o->options;
+    snprintf(t->model, sizeof t->model, "%s", t->target->model);
+    snprintf(t->engine_name, sizeof t->engine_name, "%s", t->target->engine);
     struct environment e = {
         .target = o->url ? o->url : "in-process",
-        .engine = o->url ? NULL : t->target->engine,
-        .model = t->target->model,
+        .engine = o->url ? NULL : t->engine_name,
+        .model = t->model,
         .model_path = o->url ? NULL : options->model,
         .threads = o->url ? 0 : options->n_threads,
         .cpu_levels = o->url ? 0 : options->cpu_levels,
@@ -273,6 +274,26 @@ void bench_common_close(struct bench_target *t)
     json_decref(t->environment);
     loader_close(&t->loader);
     *t = (struct bench_target){0};
+}
+
+enum status bench_common_restart(void *arg, struct target **t, struct err *err)
+{
+    struct bench_target *b = arg;
+    b->target->ops->close(b->target);
+    b->target = NULL;
+    hold_interrupt(SIG_BLOCK);
+    enum status status = target_open_engine(&b->target, &b->loader, &b->engine, err);
+    hold_interrupt(SIG_UNBLOCK);
+    *t = b->target;
+    return status;
+}
+
+void bench_common_start_each(struct measure_options *m, struct bench_target *t)
+{
+    if (!t->target->in_process || m->repeat_runs < 2)
+        return;
+    m->restart = bench_common_restart;
+    m->restart_arg = t;
 }
 
 /* --- benchmarks of requests ----------------------------------------------------------------- */
@@ -328,9 +349,9 @@ enum status bench_common_requests(const struct bench_common *c,
     const struct options *options = &o->options;
     const struct engine_kind *kind = o->url ? NULL : engine_kind_find(options->engine, NULL);
     const struct streaming_setup setup = {
-        .model = t->target->model,
-        .engine = t->target->engine,
-        .in_process = t->target->in_process,
+        .model = t->model,
+        .engine = t->engine_name,
+        .in_process = !o->url,
         .sync = kind && kind->mode == ENGINE_SYNC,
         .max_batch = options->max_batch_seqs > 0 ? options->max_batch_seqs : LIMIT_BATCH_SEQS,
         .prefill_batch = options->max_step_prompts,

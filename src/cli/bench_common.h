@@ -45,15 +45,22 @@ struct flag_group
 bench_common_target_flags(struct bench_target_options *o); /* --url --api-key-file ... */
 
 struct bench_target {
-    struct target *target;
+    struct target *target;             /* NULL after a restart that failed */
     const struct tokenizer *tokenizer; /* NULL: unknown */
     json_t *environment;               /* steal it for the result (then it is NULL) */
     struct loader loader;              /* empty with a URL and no --tokenizer */
+    struct engine_options engine;      /* of the engine in this process */
+    char model[128], engine_name[128]; /* the target's, which a failed restart leaves without */
 };
 /* `n_slots` requests at once. */
 enum status bench_common_open(struct bench_target *out, struct bench_target_options *o,
                               uint32_t n_slots, struct err *err);
 void bench_common_close(struct bench_target *t);
+/* measure_options' restart of a struct bench_target: its engine of this process is closed and
+ * opened anew, with the same options and the same loader. */
+enum status bench_common_restart(void *arg, struct target **t, struct err *err);
+/* Sets it where it applies: an engine in this process, and more than one repeat. */
+void bench_common_start_each(struct measure_options *m, struct bench_target *t);
 
 /* The part of measure_options that is the same in all of them; progress goes to stderr when that is
  * a terminal, and its arg is what runs, as text, or NULL. */

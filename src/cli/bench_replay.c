@@ -64,6 +64,7 @@ static enum status measure(struct job *job, struct err *err)
     struct measure_options options =
         bench_common_measure(&args->common, job->target.tokenizer, job->stop);
     options.goodput = bench_common_goodput(&args->goodput);
+    bench_common_start_each(&options, &job->target);
     enum status st = measure_made(job->target.target, make_items, job, args->max_concurrency,
                                   &options, &job->m, err);
     bench_common_progress_clear();

@@ -92,8 +92,10 @@ static enum status check(struct job *job, struct err *err)
 static enum status measure(struct job *job, struct err *err)
 {
     struct target *t = job->target.target;
-    const struct measure_options options =
+    struct measure_options options =
         bench_common_measure(&job->args->common, job->target.tokenizer, job->stop);
+    if (job->mode == MODES_ONLINE)
+        bench_common_start_each(&options, &job->target);
     enum status st =
         job->mode == MODES_ONLINE
             ? measure_run(t, &job->workload, &options, &job->measurement, err)

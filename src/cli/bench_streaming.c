@@ -193,6 +193,7 @@ static enum status measure(const struct args *args, struct bench_target *target,
 {
     struct measure_options options = bench_common_measure(&args->common, target->tokenizer, stop);
     options.goodput = bench_common_goodput(&args->goodput);
+    bench_common_start_each(&options, target);
     enum status status = measure_run(target->target, &args->workload, &options, m, err);
     bench_common_progress_clear();
     return status;

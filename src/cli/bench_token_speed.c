@@ -79,8 +79,9 @@ static enum status report(struct job *job, struct err *err)
 
 static enum status measure(struct job *job, struct err *err)
 {
-    const struct measure_options options =
+    struct measure_options options =
         bench_common_measure(&job->args->common, job->target.tokenizer, job->stop);
+    bench_common_start_each(&options, &job->target);
     enum status st = token_speed_measure(job->target.target, &job->prompts, &job->options, &options,
                                          &job->measurement, err);
     bench_common_progress_clear();

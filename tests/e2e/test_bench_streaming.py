@@ -96,6 +96,17 @@ def test_json_of_every_request(result):
     assert len(out["metrics"]["tokens_per_s"]["repeats"]) == 2
 
 
+def test_each_repeat_in_process_has_a_start_of_its_own(result, run, small, tmp_path):
+    out = result("--repeat-runs", 3)
+    assert [r["start"] for r in out["runs"]] == [0, 1, 2]
+    assert [r["completed"] for r in out["runs"]] == [12] * 3
+    path = tmp_path / "url.json"
+    done = run("bench", "streaming", "--url", small.url, "--num-requests", 2, "--max-new-tokens",
+               2, "--repeat-runs", 3, "--output", path)
+    assert done.returncode == 0, done.stderr
+    assert [r["start"] for r in json.loads(path.read_text())["runs"]] == [0, 0, 0]
+
+
 def test_percentiles_are_those_of_the_samples(result):
     """The printed statistics are exact: numpy's percentiles of every kept sample."""
     out = result()

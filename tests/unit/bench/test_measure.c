@@ -296,6 +296,151 @@ static void progress_numbers_all_runs(void **state)
     scripted_fini(&s);
 }
 
+/* --- the caller's own order, and new starts -------------------------------------------------- */
+
+static void one_run_is_appended_and_a_warm_up_is_not(void **state)
+{
+    (void)state;
+    struct scripted one = scripted(), all = scripted();
+    struct workload_options w = workload();
+    struct measurement m = {0}, whole;
+    struct err err = {0};
+    const struct measure_options o = {.first_run = 2, .warmup_runs = 1, .repeat_runs = 2};
+    assert_int_equal(run(&all, &o, &whole, &err), STATUS_OK);
+    assert_int_equal(measure_one(&one.base, &w, &o, 0, NULL, &err), STATUS_OK);
+    assert_int_equal(measure_one(&one.base, &w, &o, 1, &m, &err), STATUS_OK);
+    assert_int_equal(measure_one(&one.base, &w, &o, 2, &m, &err), STATUS_OK);
+    assert_int_equal(m.n_runs, 2);
+    assert_int_equal(m.pooled.n, 0);
+    assert_true(measure_pool(&m, NULL));
+    assert_true(measure_pool(&m, NULL)); /* again, of no more */
+    assert_int_equal(m.pooled.completed, whole.pooled.completed);
+    assert_int_equal(one.n_seen, all.n_seen);
+    for (uint32_t i = 0; i < one.n_seen; i++)
+        assert_string_equal(one.seen[i], all.seen[i]);
+    measure_fini(&m);
+    measure_fini(&whole);
+    scripted_fini(&one);
+    scripted_fini(&all);
+}
+
+static void one_run_that_is_interrupted_counts_and_a_warm_up_is_an_error(void **state)
+{
+    (void)state;
+    struct scripted s = scripted();
+    struct workload_options w = workload();
+    struct measurement m = {0};
+    struct err err = {0};
+    const struct measure_options o = {.repeat_runs = 1, .stop = &s.stop};
+    s.stop_at = 2;
+    assert_int_equal(measure_one(&s.base, &w, &o, 0, &m, &err), STATUS_OK);
+    assert_int_equal(m.n_runs, 1);
+    assert_true(m.runs[0].interrupted);
+    assert_int_equal(measure_one(&s.base, &w, &o, 1, NULL, &err), STATUS_CANCELLED);
+    measure_fini(&m);
+    scripted_fini(&s);
+}
+
+/* Starts of a target: the next of them answers after each restart. */
+struct starts {
+    struct scripted *of; /* (n) */
+    uint32_t n, current;
+};
+
+static enum status next_start(void *arg, struct target **t, struct err *err)
+{
+    struct starts *s = arg;
+    assert_ptr_equal(*t, &s->of[s->current].base);
+    if (++s->current == s->n)
+        return err_set(err, STATUS_UNAVAILABLE, "it does not start again");
+    *t = &s->of[s->current].base;
+    return STATUS_OK;
+}
+
+static void each_repeat_has_a_start_and_warm_ups_of_its_own(void **state)
+{
+    (void)state;
+    struct scripted s[3] = {scripted(), scripted(), scripted()}, one = scripted();
+    struct starts starts = {s, 3, 0};
+    struct measurement m;
+    struct err err = {0};
+    struct told told = {0};
+    const struct measure_options o = {.warmup_runs = 2,
+                                      .repeat_runs = 3,
+                                      .restart = next_start,
+                                      .restart_arg = &starts,
+                                      .progress = take_progress,
+                                      .arg = &told};
+    assert_int_equal(run(&s[0], &o, &m, &err), STATUS_OK);
+    assert_int_equal(m.n_runs, 3);
+    assert_int_equal(told.last_run, 8);
+    assert_int_equal(told.n_runs, 9);
+    for (uint32_t i = 0; i < 3; i++) {
+        assert_int_equal(m.runs[i].start, i);
+        assert_int_equal(s[i].n_seen, 3 * 4);
+    }
+    measure_fini(&m);
+    /* In this order the prompts are those of nine runs, each of its own. */
+    assert_int_equal(run(&one, &(struct measure_options){.repeat_runs = 9}, &m, &err), STATUS_OK);
+    for (uint32_t i = 0; i < one.n_seen; i++)
+        assert_string_equal(one.seen[i], s[i / 12].seen[i % 12]);
+    for (uint32_t i = 0; i < m.n_runs; i++)
+        assert_int_equal(m.runs[i].start, 0);
+    measure_fini(&m);
+    for (uint32_t i = 0; i < 3; i++)
+        scripted_fini(&s[i]);
+    scripted_fini(&one);
+}
+
+static void a_restart_that_fails_keeps_the_repeats_before_it(void **state)
+{
+    (void)state;
+    struct scripted s[2] = {scripted(), scripted()};
+    struct starts starts = {s, 2, 0};
+    struct measurement m;
+    struct err err = {0};
+    const struct measure_options o = {
+        .warmup_runs = 1, .repeat_runs = 5, .restart = next_start, .restart_arg = &starts};
+    assert_int_equal(run(&s[0], &o, &m, &err), STATUS_UNAVAILABLE);
+    assert_string_equal(err.text, "it does not start again");
+    assert_int_equal(m.n_runs, 2);
+    assert_int_equal(m.pooled.completed, 2 * 4);
+    measure_fini(&m);
+    scripted_fini(&s[0]);
+    scripted_fini(&s[1]);
+}
+
+/* `seen` answers have come when the measurement is interrupted, in its first start. */
+static void interrupted_after(uint32_t seen, uint32_t n_runs, bool in_a_run)
+{
+    struct scripted s[2] = {scripted(), scripted()};
+    struct starts starts = {s, 2, 0};
+    struct measurement m;
+    struct err err = {0};
+    struct workload_options w = workload();
+    const struct measure_options o = {.warmup_runs = 1,
+                                      .repeat_runs = 2,
+                                      .restart = next_start,
+                                      .restart_arg = &starts,
+                                      .stop = &s[seen > 8].stop};
+    s[seen > 8].stop_at = seen > 8 ? seen - 8 : seen;
+    assert_int_equal(measure_run(&s[0].base, &w, &o, &m, &err), STATUS_OK);
+    assert_int_equal(m.n_runs, n_runs);
+    assert_int_equal(m.runs[n_runs - 1].interrupted, in_a_run);
+    assert_int_equal(s[0].n_seen + s[1].n_seen, seen);
+    measure_fini(&m);
+    scripted_fini(&s[0]);
+    scripted_fini(&s[1]);
+}
+
+static void an_interruption_keeps_the_repeats_before_it(void **state)
+{
+    (void)state;
+    interrupted_after(4 + 2, 1, true);     /* in the first repeat */
+    interrupted_after(8 + 2, 1, false);    /* in the warm-up after the restart */
+    interrupted_after(8 + 4 + 1, 2, true); /* in the second repeat */
+}
+
 /* --- as JSON -------------------------------------------------------------------------------- */
 
 static double number(const json_t *object, const char *key)
@@ -364,6 +509,7 @@ static void runs_hold_every_request(void **state)
     expect(run, "completed", 3);
     expect(run, "failed", 1);
     assert_true(number(run, "start_us") > 0);
+    expect(run, "start", 0);
     expect(run, "completion_tokens", 3 * TOKENS);
     expect(json_object_get(json_object_get(run, "distributions"), "ttft"), "p50", 2);
     assert_non_null(json_object_get(json_object_get(run, "generator"), "lag_ms"));
@@ -426,6 +572,11 @@ int main(void)
         cmocka_unit_test(failures_are_counted_with_the_first_why),
         cmocka_unit_test(a_bad_workload_is_an_error_that_names_the_flag),
         cmocka_unit_test(progress_numbers_all_runs),
+        cmocka_unit_test(one_run_is_appended_and_a_warm_up_is_not),
+        cmocka_unit_test(one_run_that_is_interrupted_counts_and_a_warm_up_is_an_error),
+        cmocka_unit_test(each_repeat_has_a_start_and_warm_ups_of_its_own),
+        cmocka_unit_test(a_restart_that_fails_keeps_the_repeats_before_it),
+        cmocka_unit_test(an_interruption_keeps_the_repeats_before_it),
         cmocka_unit_test(metrics_have_one_value_a_repeat),
         cmocka_unit_test(runs_hold_every_request),
         cmocka_unit_test(vllm_names_cover_all_repeats),
