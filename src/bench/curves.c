@@ -142,6 +142,7 @@ static enum status measure_point(struct job *job, const char *what, struct curve
     struct err why = {0};
     bool warm_up = !(w->request_rate > 0);
     own.seed = job->o->seed;
+    own.salt = job->o->salt;
     own.ignore_eos = true;
     enum status st = job->source->measure(job->source->arg, what, &own, warm_up, &m, &why);
     if (st == STATUS_CANCELLED)

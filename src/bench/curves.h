@@ -34,8 +34,8 @@ extern const char *const curves_names[CURVES_KINDS + 1]; /* "prompt", ..., NULL 
 
 struct curves_options {
     bool which[CURVES_KINDS];
-    uint64_t seed;
-    uint32_t n_ctx; /* positions of a request; 0: not known, nothing is skipped */
+    uint64_t seed, salt; /* as in workload_options */
+    uint32_t n_ctx;      /* positions of a request; 0: not known, nothing is skipped */
     uint32_t max_prompt_tokens, max_context, max_batch; /* last points */
     uint32_t prompt_tokens;  /* of a request in the batch and rate curves */
     uint32_t max_new_tokens; /* of every request but the prompt curve's */

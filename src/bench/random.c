@@ -17,6 +17,11 @@ void random_init(struct random *r, uint64_t seed, uint64_t stream)
     r->state = mix(mix(seed + STEP) ^ mix(stream * STEP + 1));
 }
 
+uint64_t random_salted(uint64_t seed, uint64_t salt)
+{
+    return salt == 0 ? seed : mix(seed ^ mix(salt));
+}
+
 uint64_t random_next(struct random *r)
 {
     return mix(r->state += STEP);

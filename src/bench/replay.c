@@ -143,7 +143,7 @@ enum status replay_make(struct workload *out, const struct replay *r,
 {
     struct maker m = {.replay = r, .tokenizer = tokenizer, .err = err};
     struct random seeds;
-    random_init(&seeds, o->seed, run);
+    random_init(&seeds, random_salted(o->seed, o->salt), run);
     m.block_seed = random_next(&seeds);
     m.own_seed = random_next(&seeds);
     *out = (struct workload){0};

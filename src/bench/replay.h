@@ -16,7 +16,7 @@ struct replay_options {
     double speed;          /* 2: in half the time; > 0 */
     uint32_t num_requests; /* the first so many; 0: all */
     uint32_t max_length;   /* of prompt and answer in tokens; longer ones are left out; 0: none */
-    uint64_t seed;         /* of the words */
+    uint64_t seed, salt;   /* of the words; salt 0: none */
 };
 
 struct replay_request {

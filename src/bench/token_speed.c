@@ -42,7 +42,7 @@ enum status token_speed_workload(struct workload *out, const struct prompts *p,
 {
     uint32_t n = requests_of_run(p, o);
     struct random r;
-    random_init(&r, o->seed, run);
+    random_init(&r, random_salted(o->seed, o->salt), run);
     *out = (struct workload){.items = mem_array(n, sizeof *out->items)};
     bool complete = out->items != NULL;
     for (uint32_t i = 0; complete && i < n; i++) {

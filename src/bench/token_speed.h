@@ -29,7 +29,7 @@ struct token_speed_options {
     bool ignore_eos;
     bool chat;           /* one user message; false: the prompt is continued as it stands */
     bool unique_prompts; /* a line distinct in all requests before each prompt */
-    uint64_t seed;       /* of those lines */
+    uint64_t seed, salt; /* of those lines; salt 0: none */
 };
 /* One stream, chat, 128 new tokens (as `llama-bench` generates) past any end of text. */
 extern const struct token_speed_options token_speed_default;

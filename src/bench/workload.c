@@ -44,6 +44,12 @@ static uint64_t code_of(uint32_t run, uint32_t index)
            (uint64_t)(index >> 16 & 0xff) << 24 | (uint64_t)(run >> 8 & 0xff) << 32;
 }
 
+/* Of all words; arrivals are drawn from the seed alone. */
+static uint64_t words_seed(const struct workload_options *o)
+{
+    return random_salted(o->seed, o->salt);
+}
+
 /* --- options -------------------------------------------------------------------------------- */
 
 static enum status check_range(const char *flag, double x, double min, double max, struct err *err)
@@ -136,8 +142,9 @@ static enum status append_tokens(struct buf *out, const struct workload_options 
 {
     struct random r;
     bool exact;
-    random_init(&r, o->seed, stream);
-    enum status st = workload_text_append(out, &r, o->seed, code, n_tokens, tokenizer, &exact, err);
+    random_init(&r, words_seed(o), stream);
+    enum status st =
+        workload_text_append(out, &r, words_seed(o), code, n_tokens, tokenizer, &exact, err);
     if (st)
         return err_context(err, "%s", flag);
     if (!exact)
@@ -145,6 +152,16 @@ static enum status append_tokens(struct buf *out, const struct workload_options 
                          "%s: this model's tokenizer makes no text of exactly %u tokens", flag,
                          n_tokens);
     return STATUS_OK;
+}
+
+/* The prompt and where it comes from, to be closed by the caller. The salt, of which each
+ * invocation has another, stands before what they have in common. */
+static void put_prompt_of(struct buf *out, const struct workload_options *o)
+{
+    buf_printf(out, "%s (", o->prompt);
+    if (o->salt != 0)
+        buf_printf(out, "%020llu.", (unsigned long long)o->salt);
+    buf_printf(out, "%llu", (unsigned long long)o->seed);
 }
 
 static enum status make_prompt(struct buf *out, const struct workload_options *o,
@@ -159,9 +176,12 @@ static enum status make_prompt(struct buf *out, const struct workload_options *o
     }
     if (out->len > 0)
         buf_putc(out, ' ');
-    buf_puts(out, o->prompt);
-    if (o->unique_prompts)
-        buf_printf(out, " (%llu.%u.%u)", (unsigned long long)o->seed, run, index);
+    if (o->unique_prompts) {
+        put_prompt_of(out, o);
+        buf_printf(out, ".%u.%u)", run, index);
+    } else {
+        buf_puts(out, o->prompt);
+    }
     return out->failed ? err_set(err, STATUS_NO_MEMORY, "no memory for a prompt") : STATUS_OK;
 }
 
@@ -231,12 +251,14 @@ char *workload_background_prompt(const struct workload_options *o, uint32_t inde
     struct random r;
     struct err err;
     bool exact;
-    random_init(&r, o->seed, stream_of(STREAM_BACKGROUND, 0, index));
-    if (o->prompt_tokens > 0)
-        workload_text_append(&text, &r, o->seed, code_of(RUN_BACKGROUND, index), o->prompt_tokens,
-                             NULL, &exact, &err);
-    else
-        buf_printf(&text, "%s (%llu.background.%u)", o->prompt, (unsigned long long)o->seed, index);
+    random_init(&r, words_seed(o), stream_of(STREAM_BACKGROUND, 0, index));
+    if (o->prompt_tokens > 0) {
+        workload_text_append(&text, &r, words_seed(o), code_of(RUN_BACKGROUND, index),
+                             o->prompt_tokens, NULL, &exact, &err);
+    } else {
+        put_prompt_of(&text, o);
+        buf_printf(&text, ".background.%u)", index);
+    }
     char *prompt = text.failed ? NULL : buf_take(&text);
     buf_fini(&text);
     return prompt;

@@ -1,8 +1,9 @@
 /* What is asked of a target: prompts and the moments they are due.
  *
- * A workload is a function of its options, the seed and the number of the run, and of nothing else.
- * Each run has prompts of its own (a warm-up or an earlier run must not fill a prefix cache for the
- * next), drawn alike, so that runs of two programs ask for the same.
+ * A workload is a function of its options, the seed and salt among them, and the number of the run,
+ * and of nothing else. Each run has prompts of its own (a warm-up or an earlier run must not fill a
+ * prefix cache for the next), drawn alike, so that runs of two programs ask for the same. A salt
+ * makes other words of the same lengths: so an earlier invocation does not fill that cache either.
  */
 #ifndef FIRSTLIGHT_BENCH_WORKLOAD_H
 #define FIRSTLIGHT_BENCH_WORKLOAD_H
@@ -29,9 +30,10 @@ struct workload_options {
     uint32_t max_concurrency;  /* in flight at once; 0: no bound */
     uint32_t background;       /* long decodes that run meanwhile */
     bool ignore_eos;
-    bool chat;   /* one user message in the chat template, instead of a plain completion */
-    bool stream; /* false: the whole answer at once */
-    uint64_t seed;
+    bool chat;     /* one user message in the chat template, instead of a plain completion */
+    bool stream;   /* false: the whole answer at once */
+    uint64_t seed; /* of arrivals and words */
+    uint64_t salt; /* of words only; 0: none */
 };
 extern const struct workload_options
     workload_default; /* "Hello", 256 requests, 64 tokens, stream */

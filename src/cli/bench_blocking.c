@@ -179,7 +179,8 @@ static enum status report(struct job *job, struct err *err)
     buf_fini(&table);
     if (status != STATUS_OK)
         return status;
-    result_init(&result, "blocking", common->note, workload_json(job->b->workload),
+    result_init(&result, "blocking", common->note,
+                bench_common_workload(job->b->target, workload_json(job->b->workload)),
                 job->environment);
     job->environment = NULL;
     blocking_result(&job->modes, job->b->goodput, &result);

@@ -12,6 +12,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -168,6 +169,9 @@ static const struct flag target_flags[] = {
     {"--timeout", "SECONDS", "of a server: for one request as a whole (default 600)",
      FLAG_U32, FLAG_FIELD(bench_target_options, timeout_seconds),
      .min = 1, .max = LIMIT_BENCH_SECONDS, .needs = "--url --compare-blocking"},
+    {"--same-prompts", NULL, "ask the prompts of an earlier invocation with this seed again, to\n"
+                             "measure caches; without it each invocation has prompts of its own",
+     FLAG_BOOL, FLAG_FIELD(bench_target_options, same_prompts)},
     {"--tokenizer", "PATH", "with --url: a GGUF file whose tokenizer counts prompt tokens",
      FLAG_TEXT, FLAG_FIELD(bench_target_options, tokenizer), .needs = "--url"},
 };
@@ -181,6 +185,23 @@ struct flag_group bench_common_target_flags(struct bench_target_options *o)
         o->options.model = model;
     }
     return (struct flag_group)FLAG_GROUP(target_flags, o);
+}
+
+uint64_t bench_common_salt(const struct bench_target_options *o)
+{
+    uint64_t salt = 0;
+    while (salt == 0 && !o->same_prompts)
+        REQUIRE(getrandom(&salt, sizeof salt, 0) == (ssize_t)sizeof salt);
+    return salt;
+}
+
+/* Only where it is so: files that older programs wrote compare with those of today. */
+json_t *bench_common_workload(const struct bench_target_options *o, json_t *workload)
+{
+    if (!o->same_prompts || json_object_set_new(workload, "same_prompts", json_true()) == 0)
+        return workload;
+    json_decref(workload);
+    return NULL;
 }
 
 static enum status open_engine(struct bench_target *out, struct bench_target_options *o,

@@ -39,10 +39,16 @@ struct bench_target_options {
     const char *api_key_file;
     uint32_t timeout_seconds;
     const char *tokenizer; /* --tokenizer PATH: exact prompt lengths with --url */
+    bool same_prompts;     /* of invocations with the same seed */
 };
 extern const struct bench_target_options bench_common_target;
 struct flag_group
 bench_common_target_flags(struct bench_target_options *o); /* --url --api-key-file ... */
+
+/* Of the prompts of this invocation, drawn anew by each call; 0 with --same-prompts. */
+uint64_t bench_common_salt(const struct bench_target_options *o);
+/* A result's `workload`, which is taken, with what it says of that; NULL stays NULL. */
+json_t *bench_common_workload(const struct bench_target_options *o, json_t *workload);
 
 struct bench_target {
     struct target *target;             /* NULL after a restart that failed */

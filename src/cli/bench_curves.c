@@ -116,7 +116,8 @@ static enum status write_result(struct job *job, struct curves *c, const struct 
                                 struct err *err)
 {
     struct result result;
-    result_init(&result, "curves", job->args->common.note, curves_workload_json(o),
+    result_init(&result, "curves", job->args->common.note,
+                bench_common_workload(&job->args->target, curves_workload_json(o)),
                 job->target.environment);
     job->target.environment = NULL;
     curves_result(c, o, &result);
@@ -152,6 +153,7 @@ static enum status run(struct args *args, const atomic_bool *stop, struct err *e
     struct job job = {.args = args, .stop = stop};
     struct curves_options o = args->curves;
     o.seed = args->common.seed;
+    o.salt = bench_common_salt(&args->target);
     enum status status = curves_check(&o, err);
     if (status == STATUS_OK)
         status = bench_common_check(&args->common, err);

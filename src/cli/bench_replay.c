@@ -111,7 +111,8 @@ static enum status write_result(struct job *job, struct err *err)
     const struct args *args = job->args;
     struct result result;
     result_init(&result, "replay", args->common.note,
-                replay_json(&job->replay, &args->replay, args->max_concurrency),
+                bench_common_workload(
+                    &args->target, replay_json(&job->replay, &args->replay, args->max_concurrency)),
                 job->target.environment);
     job->target.environment = NULL;
     bench_common_settings(&result, &args->target, bench_common_goodput(&args->goodput));
@@ -173,6 +174,7 @@ int bench_replay_main(int argc, char **argv)
     const atomic_bool *stop = bench_common_catch_interrupt();
     struct job job = {.args = &args, .stop = stop};
     args.replay.seed = args.common.seed;
+    args.replay.salt = bench_common_salt(&args.target);
     enum status st =
         args.path ? run(&job, &args, &err)
                   : err_set(&err, STATUS_INVALID, "expected a trace: firstlight " COMMAND " FILE");

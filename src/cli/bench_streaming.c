@@ -140,6 +140,7 @@ static enum status check(struct args *args, char **path, struct err *err)
 {
     struct options *o = &args->target.options;
     args->workload.seed = args->common.seed;
+    args->workload.salt = bench_common_salt(&args->target);
     args->workload.chat = args->endpoint == 1;
     enum status status = check_aliases(&args->aliases, err);
     if (status == STATUS_OK)
@@ -178,7 +179,8 @@ static enum status write_result(const struct args *args, struct bench_target *ta
                                 struct measurement *m, struct err *err)
 {
     struct result result;
-    result_init(&result, "streaming", args->common.note, workload_json(&args->workload),
+    result_init(&result, "streaming", args->common.note,
+                bench_common_workload(&args->target, workload_json(&args->workload)),
                 target->environment);
     target->environment = NULL;
     bench_common_settings(&result, &args->target, bench_common_goodput(&args->goodput));

@@ -71,7 +71,9 @@ static enum status report(struct job *job, struct err *err)
     struct result result;
     token_speed_table(&table, &job->measurement, &job->prompts, &job->options, job->target.target);
     result_init(&result, "token-speed", common->note,
-                token_speed_workload_json(&job->prompts, &job->options), job->target.environment);
+                bench_common_workload(&job->args->target,
+                                      token_speed_workload_json(&job->prompts, &job->options)),
+                job->target.environment);
     job->target.environment = NULL;
     token_speed_result(&job->measurement, &job->prompts, &result);
     return bench_common_finish(common, &table, &result, &job->measurement, err);
@@ -131,6 +133,7 @@ int bench_token_speed_main(int argc, char **argv)
         .chat = !args.raw,
         .unique_prompts = args.unique_prompts,
         .seed = args.common.seed,
+        .salt = bench_common_salt(&args.target),
     };
     enum status st = run(&job, &args, &err);
     measure_fini(&job.measurement);

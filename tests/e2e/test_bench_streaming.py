@@ -107,6 +107,27 @@ def test_each_repeat_in_process_has_a_start_of_its_own(result, run, small, tmp_p
     assert [r["start"] for r in json.loads(path.read_text())["runs"]] == [0, 0, 0]
 
 
+def test_an_invocation_has_prompts_of_its_own(run, servers, tiny, tmp_path):
+    """What an earlier one left in the server's cache is found again only with --same-prompts."""
+    server, path = servers(tiny), tmp_path / "out.json"
+    asked = ["--num-requests", 4, "--prompt-tokens", 200, "--shared-prefix-tokens", 40,
+             "--max-new-tokens", 2, "--warmup-runs", 0, "--max-concurrency", 1]
+
+    def cached(*flags) -> float:
+        done = run("bench", "streaming", "--url", server.url, "--tokenizer", tiny, *asked, *flags,
+                   "--output", path)
+        assert done.returncode == 0, done.stderr
+        out = json.loads(path.read_text())
+        assert out["workload"].get("same_prompts") == (True if flags else None)
+        assert out["input_lens"] == [240] * 4
+        return out["runs"][0]["cached_tokens"] / out["runs"][0]["prompt_tokens"]
+
+    shared = 3 * 40 / (4 * 240)  # all but the first find the prefix, and by chance a token more
+    for flags in [], [], ["--same-prompts"]:
+        assert shared <= cached(*flags) < shared + 0.02
+    assert cached("--same-prompts") > 0.9
+
+
 def test_percentiles_are_those_of_the_samples(result):
     """The printed statistics are exact: numpy's percentiles of every kept sample."""
     out = result()

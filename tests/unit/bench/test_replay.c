@@ -391,6 +391,15 @@ static void a_run_has_words_of_its_own(void **state)
         assert_in_range(common_words(a.items[i].prompt, seed.items[i].prompt), 0, 2);
     }
     assert_string_equal(run.items[4].prompt, run.items[6].prompt);
+    o = defaults;
+    o.salt = 1;
+    struct workload salted = made(&r, &o, NULL, 0);
+    for (uint32_t i = 0; i < a.n; i++) {
+        assert_in_range(common_words(a.items[i].prompt, salted.items[i].prompt), 0, 2);
+        assert_int_equal(a.items[i].due_us, salted.items[i].due_us);
+    }
+    assert_string_equal(salted.items[4].prompt, salted.items[6].prompt); /* shared as before */
+    workload_fini(&salted);
     workload_fini(&a);
     workload_fini(&same);
     workload_fini(&run);

@@ -83,6 +83,11 @@ static void unique_prompts_differ_from_their_first_line_on(void **state)
         assert_string_equal(line_end + 1, three[i % 3].text);
         assert_string_equal(first.items[i].prompt, again.items[i].prompt);
     }
+    o.salt = 1;
+    struct workload salted = workload_of(o, 0);
+    assert_true(all_differ(&first, &salted));
+    workload_fini(&salted);
+    o.salt = 0;
     o.seed = 1;
     struct workload other = workload_of(o, 0);
     assert_true(all_differ(&first, &other));

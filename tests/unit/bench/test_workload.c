@@ -42,6 +42,11 @@ static size_t first_word(const char *text)
     return strcspn(text, " ");
 }
 
+static bool same_first_word(const char *a, const char *b)
+{
+    return first_word(a) == first_word(b) && memcmp(a, b, first_word(a)) == 0;
+}
+
 /* Results of one seed compare across versions: these stay. */
 static void a_seeds_workload_stays_the_same(void **state)
 {
@@ -117,7 +122,7 @@ static void prompts_differ_from_the_start(void **state)
         for (uint32_t i = 0; i < 256; i++)
             for (uint32_t k = 0; k < i; k++) {
                 const char *a = w[run].items[i].prompt, *b = w[run].items[k].prompt;
-                assert_true(first_word(a) != first_word(b) || memcmp(a, b, first_word(a)) != 0);
+                assert_false(same_first_word(a, b));
             }
     }
     assert_distinct(texts, REQUESTS * RUNS);
@@ -141,6 +146,74 @@ static void seeds_differ(void **state)
     workload_fini(&b);
 }
 
+/* Each invocation has a salt of its own: other words of the same lengths at the same moments. */
+static void a_salt_changes_words_and_nothing_else(void **state)
+{
+    struct workload_options o = workload_default;
+    struct model *m = opened(new_model());
+    (void)state;
+    o.num_requests = 100;
+    o.prompt_tokens = 40;
+    o.shared_prefix_tokens = 20;
+    o.request_rate = 50;
+    o.seed = 7;
+    o.salt = 1;
+    struct workload a = made(&o, m->tokenizer, 0), again = made(&o, m->tokenizer, 0);
+    o.salt = 2;
+    struct workload b = made(&o, m->tokenizer, 0);
+    for (uint32_t i = 0; i < a.n; i++) {
+        assert_string_equal(a.items[i].prompt, again.items[i].prompt);
+        assert_int_equal(a.items[i].due_us, b.items[i].due_us);
+        assert_false(same_first_word(a.items[i].prompt, b.items[i].prompt)); /* of the prefix */
+        assert_int_equal(count_tokens(m->tokenizer, b.items[i].prompt), 60);
+    }
+    workload_fini(&a);
+    workload_fini(&again);
+    workload_fini(&b);
+    free_model(m);
+}
+
+/* The alphabet of the distinct first words is the salt's too. */
+static void prompts_of_two_salts_differ_from_the_first_word_on(void **state)
+{
+    struct workload_options o = workload_default;
+    struct workload w[3];
+    uint32_t same = 0;
+    (void)state;
+    o.prompt_tokens = 8;
+    for (o.salt = 0; o.salt < 3; o.salt++)
+        w[o.salt] = made(&o, NULL, 0);
+    for (uint32_t i = 0; i < w[0].n; i++)
+        same += same_first_word(w[0].items[i].prompt, w[1].items[i].prompt) +
+                same_first_word(w[1].items[i].prompt, w[2].items[i].prompt);
+    assert_in_range(same, 0, 8); /* a word is one of 256 */
+    for (uint32_t i = 0; i < 3; i++)
+        workload_fini(&w[i]);
+}
+
+static void a_salt_stands_before_what_invocations_share(void **state)
+{
+    struct workload_options o = workload_default;
+    (void)state;
+    o.unique_prompts = true;
+    o.num_requests = 1;
+    o.salt = UINT64_MAX;
+    struct workload w = made(&o, NULL, 3);
+    assert_string_equal(w.items[0].prompt, "Hello (18446744073709551615.0.3.0)");
+    workload_fini(&w);
+    o.salt = 5; /* as many digits, so hardly ever another number of tokens */
+    w = made(&o, NULL, 3);
+    assert_string_equal(w.items[0].prompt, "Hello (00000000000000000005.0.3.0)");
+    workload_fini(&w);
+    char *background = workload_background_prompt(&o, 1);
+    assert_string_equal(background, "Hello (00000000000000000005.0.background.1)");
+    mem_free(background);
+    o.unique_prompts = false; /* as it was given */
+    w = made(&o, NULL, 3);
+    assert_string_equal(w.items[0].prompt, "Hello");
+    workload_fini(&w);
+}
+
 static void a_token_is_a_word_without_a_tokenizer(void **state)
 {
     struct workload_options o = workload_default;
@@ -157,7 +230,7 @@ static void a_token_is_a_word_without_a_tokenizer(void **state)
         assert_memory_equal(w.items[i].prompt, first, (size_t)(end - first));
     }
     const char *second = w.items[1].prompt + (end - first);
-    assert_true(first_word(second) != first_word(end) || memcmp(second, end, first_word(end)) != 0);
+    assert_false(same_first_word(second, end));
     struct workload other = made(&o, NULL, 1); /* another run shares another prefix */
     assert_memory_not_equal(other.items[0].prompt, first, 20);
     workload_fini(&w);
@@ -418,6 +491,9 @@ int main(void)
         cmocka_unit_test(unique_prompts_differ_in_all_runs),
         cmocka_unit_test(prompts_differ_from_the_start),
         cmocka_unit_test(seeds_differ),
+        cmocka_unit_test(a_salt_changes_words_and_nothing_else),
+        cmocka_unit_test(prompts_of_two_salts_differ_from_the_first_word_on),
+        cmocka_unit_test(a_salt_stands_before_what_invocations_share),
         cmocka_unit_test(a_token_is_a_word_without_a_tokenizer),
         cmocka_unit_test(lengths_are_exact),
         cmocka_unit_test(lengths_are_exact_with_a_learned_vocabulary),
