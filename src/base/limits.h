@@ -108,6 +108,7 @@
 #define LIMIT_RESULT_BYTES     (64u << 20)  /* a result file */
 #define LIMIT_RESULT_FILES     256          /* files of one `bench history` */
 #define LIMIT_REQUIREMENTS     64           /* --require of one `bench compare` */
+#define LIMIT_COMPARE_FILES    64           /* result files of a side of one `bench compare` */
 #define LIMIT_PROMPTS          64           /* prompts of one file for bench token-speed */
 #define LIMIT_PROMPT_ID_BYTES  32           /* bytes of such a prompt's id */
 #define LIMIT_SSE_EVENT_BYTES  (1u << 20)   /* one event of a server's stream */
