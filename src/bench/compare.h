@@ -23,9 +23,10 @@
 
 #include <stdint.h>
 
-#define COMPARE_ALPHA  0.01 /* of comparisons of equals that may get a verdict in a family */
-#define COMPARE_STARTS 5    /* of each side: ten measurements make 252 arrangements, two of which
-                               are the observed one and its mirror image */
+#define COMPARE_ALPHA 0.01 /* of comparisons of equals that may get a verdict in a family */
+#define COMPARE_STARTS                                                                             \
+    5 /* of each side: ten measurements make 252 arrangements, two of which                        \
+         are the observed one and its mirror image */
 /* The machine drifted where the same test of its own figures gives a p of at most this, and a
  * median moved by this many percent. Rather a comparison too many without a verdict than one that
  * gives the machine's change for the program's. */

@@ -116,8 +116,7 @@ static double metric_value(const struct source *s, size_t side, size_t repeat)
     size_t file = starts->file[repeat], first = repeat;
     while (first > 0 && starts->file[first - 1] == file)
         first--;
-    const json_t *repeats =
-        json_object_get(compare_metric(files, file, s->key), "repeats");
+    const json_t *repeats = json_object_get(compare_metric(files, file, s->key), "repeats");
     if (json_array_size(repeats) != count_repeats(&files.results[file]))
         return NAN; /* which of them has no value is not known */
     return json_number_value(json_array_get(repeats, repeat - first));
@@ -278,6 +277,8 @@ static void count_cached(struct compare *c)
             {
                 const json_t *cached = json_object_get(run, "cached_tokens");
                 const json_t *prompt = json_object_get(run, "prompt_tokens");
+                if (!json_object_get(run, "requests"))
+                    continue; /* a simulation's, which are results */
                 c->cached_tokens[side] += (uint64_t)json_integer_value(cached);
                 c->prompt_tokens[side] += (uint64_t)json_integer_value(prompt);
             }
@@ -331,8 +332,8 @@ static bool add_drift(struct compare *c, size_t figure, double before, double af
                     json_sprintf("the machine drifted, which proves nothing of the program: %s was "
                                  "%.1f %s before and %.1f after; repeat both in turns, or use "
                                  "bench ab",
-                                 machine_figures[figure].name, before,
-                                 machine_figures[figure].unit, after));
+                                 machine_figures[figure].name, before, machine_figures[figure].unit,
+                                 after));
 }
 
 /* Medians of each start, (N_MACHINE, n). False: a run does not say. */

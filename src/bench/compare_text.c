@@ -209,8 +209,7 @@ static void put_sentences(const json_t *list, const char *what, struct buf *out)
 
 static void put_side(struct compare_side side, const char *which, struct buf *out)
 {
-    buf_printf(out, ", %s %s (%s", which, side.names[0],
-               text_of(side.results->root, "date"));
+    buf_printf(out, ", %s %s (%s", which, side.names[0], text_of(side.results->root, "date"));
     if (side.n > 1)
         buf_printf(out, ", and %zu more files", side.n - 1);
     buf_putc(out, ')');

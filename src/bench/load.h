@@ -15,6 +15,7 @@
 #ifndef FIRSTLIGHT_BENCH_LOAD_H
 #define FIRSTLIGHT_BENCH_LOAD_H
 
+#include "bench/machine.h"
 #include "bench/record.h"
 #include "bench/series.h"
 #include "bench/target.h"
@@ -66,6 +67,7 @@ struct load_result {
     struct load_generator generator;
     bool interrupted;
     uint32_t start; /* of the target, for whoever starts it again (measure.h); load_run leaves 0 */
+    struct machine_run machine; /* the same: of whoever orders the run */
 };
 
 /* Fails only when nothing could be run (no items, no memory, a background stream that did not come

@@ -67,7 +67,8 @@ static unsigned long find_socket(const char *table, uint16_t port)
         unsigned local, state;
         unsigned long node;
         const unsigned listens = 0x0a;
-        if (sscanf(line, " %*d: %*[0-9A-Fa-f]:%x %*[0-9A-Fa-f]:%*x %x %*x:%*x %*x:%*x %*x %*u %*u %lu",
+        if (sscanf(line,
+                   " %*d: %*[0-9A-Fa-f]:%x %*[0-9A-Fa-f]:%*x %x %*x:%*x %*x:%*x %*x %*u %*u %lu",
                    &local, &state, &node) == 3 &&
             local == port && state == listens)
             inode = node;

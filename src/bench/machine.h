@@ -44,4 +44,10 @@ void machine_close(struct machine *m);
 #define MACHINE_TRY_MS 15
 struct machine_speed machine_try(const struct machine *m);
 
+/* What a run's result says of it; NAN: not known. */
+struct machine_run {
+    struct machine_speed speed; /* just before */
+    double stolen_percent;      /* meanwhile */
+};
+
 #endif

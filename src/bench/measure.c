@@ -15,8 +15,9 @@ struct job {
     const struct workload_options *options; /* of the background's prompts; may be NULL */
     uint32_t max_concurrency;
     const struct measure_options *o;
-    uint32_t run;   /* the one under way, warm-ups first */
-    uint32_t start; /* of the target */
+    const struct machine *machine; /* to try before a run; NULL: is not tried */
+    uint32_t run;                  /* the one under way, warm-ups first */
+    uint32_t start;                /* of the target */
 };
 
 static uint32_t count_runs(const struct measure_options *o)
@@ -56,6 +57,20 @@ static enum status load_made(struct job *job, struct load_result *out, struct er
     return status;
 }
 
+/* The same, and what the machine did. */
+static enum status load_watched(struct job *job, struct load_result *out, struct err *err)
+{
+    struct machine_run machine = {.speed = {NAN, NAN}};
+    if (job->machine)
+        machine.speed = machine_try(job->machine);
+    struct machine_time before = machine_time();
+    enum status status = load_made(job, out, err);
+    machine.stolen_percent = machine_stolen(before, machine_time());
+    out->machine = machine;
+    out->start = job->start;
+    return status;
+}
+
 /* On success *m owns what *result held. */
 static enum status append(struct measurement *m, const struct load_result *result, struct err *err)
 {
@@ -71,8 +86,7 @@ static enum status append(struct measurement *m, const struct load_result *resul
 static enum status run_one(struct job *job, struct measurement *out, struct err *err)
 {
     struct load_result result = {0};
-    enum status status = load_made(job, &result, err);
-    result.start = job->start;
+    enum status status = load_watched(job, &result, err);
     if (status == STATUS_OK && !out && result.interrupted)
         status = err_set(err, STATUS_CANCELLED, "interrupted before anything was measured");
     if (status == STATUS_OK && out)
@@ -117,13 +131,17 @@ static enum status run_others(struct job *job, struct measurement *out, struct e
 
 static enum status measure(struct job *job, struct measurement *out, struct err *err)
 {
+    struct machine machine;
     *out = (struct measurement){0};
+    machine_open(&machine);
+    job->machine = &machine;
     enum status status = warm_up(job, err);
     if (status == STATUS_OK)
         status = run_one(job, out, err);
     job->run++;
     if (status == STATUS_OK)
         status = run_others(job, out, err);
+    machine_close(&machine);
     if (!measure_pool(out, job->o->goodput))
         return err_set(err, STATUS_NO_MEMORY, "no memory for the figures of %u runs", out->n_runs);
     return status;
@@ -315,6 +333,13 @@ static json_t *distributions_json(struct summary *s)
                      result_spread(&s->background_gap));
 }
 
+static json_t *machine_json(const struct machine_run *m)
+{
+    return json_pack("{s:o, s:o, s:o}", "arithmetic", result_number(m->speed.arithmetic), "reading",
+                     result_number(m->speed.reading), "stolen_percent",
+                     result_number(m->stolen_percent));
+}
+
 /* Null where there is no wire. */
 static json_t *traffic(const struct summary *s, uint64_t n)
 {
@@ -325,7 +350,7 @@ static json_t *run_json(struct load_result *run, struct summary *s)
 {
     return json_pack(
         "{s:I, s:I, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:b, "
-        "s:o, s:o, s:o, s:o}",
+        "s:o, s:o, s:o, s:o, s:o}",
         "start", (json_int_t)run->start, "start_us", (json_int_t)run->start_us, "duration_s",
         result_number(s->duration_s), "submit_wall_ms", result_number(s->submit_wall_ms), "n",
         (json_int_t)s->n, "completed", (json_int_t)s->completed, "failed", (json_int_t)s->failed,
@@ -334,9 +359,9 @@ static json_t *run_json(struct load_result *run, struct summary *s)
         "completion_tokens", (json_int_t)s->completion_tokens, "cached_tokens",
         (json_int_t)s->cached_tokens, "messages", traffic(s, s->messages), "payload_bytes",
         traffic(s, s->payload_bytes), "received_bytes", traffic(s, s->received_bytes),
-        "interrupted", run->interrupted, "distributions", distributions_json(s), "generator",
-        generator_json(&run->generator), "requests", requests_json(run), "background",
-        background_json(run));
+        "interrupted", run->interrupted, "machine", machine_json(&run->machine), "distributions",
+        distributions_json(s), "generator", generator_json(&run->generator), "requests",
+        requests_json(run), "background", background_json(run));
 }
 
 json_t *measure_run_json(struct load_result *run, const struct goodput *goodput)
@@ -364,6 +389,7 @@ static void add_metrics(struct summary *s, struct result *out)
     result_metric(out, "payload_per_token", "B", RESULT_LOWER, s->payload_per_token);
     result_metric(out, "received_per_token", "B", RESULT_LOWER, s->received_per_token);
     result_metric(out, "requests_per_s", "1/s", RESULT_HIGHER, s->request_throughput);
+    result_metric(out, "failures", "1", RESULT_LOWER, s->failed);
     if (s->has_goodput)
         result_metric(out, "goodput_per_s", "1/s", RESULT_HIGHER, s->request_goodput);
 }

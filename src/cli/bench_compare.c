@@ -114,7 +114,8 @@ static enum status require_one(struct job *job, const struct require *r, json_t 
     const json_t *metrics = json_object_get(job->after[0].root, "metrics");
     double value;
     bool holds;
-    enum status st = require_check(r, &job->after[0], job->args->after.names[0], &value, &holds, err);
+    enum status st =
+        require_check(r, &job->after[0], job->args->after.names[0], &value, &holds, err);
     if (st)
         return st;
     const char *op = require_operator_text(r->op);

@@ -84,20 +84,23 @@ static void expect_doubt(const struct result *a, const struct result *b, const c
     compare_fini(&c);
 }
 
-static const double fast[] = {100, 101, 102, 103, 104, 105}, slow[] = {150, 151, 152, 153, 154, 155};
+static const double fast[] = {100, 101, 102, 103, 104, 105},
+                    slow[] = {150, 151, 152, 153, 154, 155};
 
 /* One run or four of them prove nothing, however far apart they lie. */
 static void test_few_repeats(void **state)
 {
     (void)state;
-    struct result whole = make(json_object()), four = make(json_object()), one = make(json_object());
+    struct result whole = make(json_object()), four = make(json_object()),
+                  one = make(json_object());
     metric(&whole, "x", RESULT_LOWER, fast, 5);
     metric(&four, "x", RESULT_LOWER, slow, 4);
     metric(&one, "x", RESULT_LOWER, slow, 1);
     expect_doubt(&whole, &one, "no verdict: B.json is a single run, which proves nothing");
     expect_doubt(&one, &whole, "no verdict: A.json is a single run");
-    expect_doubt(&whole, &four, "no verdict: B.json has 4 repeats, which are too few: give at "
-                                "least 5 (--repeat-runs 5)");
+    expect_doubt(&whole, &four,
+                 "no verdict: B.json has 4 repeats, which are too few: give at "
+                 "least 5 (--repeat-runs 5)");
     result_fini(&whole);
     result_fini(&four);
     result_fini(&one);
@@ -114,11 +117,11 @@ static struct result make_runs(const double *values, size_t n, size_t n_starts, 
     metric(&r, "ttft_p50", RESULT_LOWER, values, n);
     for (size_t i = 0; i < n; i++) {
         double wobble = 0.01 * (double)i;
-        result_add_run(&r, json_pack("{s:[], s:i, s:i, s:i, s:{s:f, s:f, s:f}}", "requests",
-                                     "start", (int)(i % n_starts), "prompt_tokens", 384,
-                                     "cached_tokens", 3, "machine", "arithmetic", speed + wobble,
-                                     "reading", speed / 4 + wobble, "stolen_percent",
-                                     stolen + wobble));
+        result_add_run(&r,
+                       json_pack("{s:[], s:i, s:i, s:i, s:{s:f, s:f, s:f}}", "requests", "start",
+                                 (int)(i % n_starts), "prompt_tokens", 384, "cached_tokens", 3,
+                                 "machine", "arithmetic", speed + wobble, "reading",
+                                 speed / 4 + wobble, "stolen_percent", stolen + wobble));
     }
     return r;
 }
@@ -179,9 +182,10 @@ static void test_drift(void **state)
     (void)state;
     struct result a = make_runs(fast, 5, 5, 100, 0), slower = make_runs(slow, 5, 5, 95, 0);
     struct result stolen = make_runs(slow, 5, 5, 100, 3), little = make_runs(slow, 5, 5, 99, 1);
-    expect_doubt(&a, &slower, "no verdict: the machine drifted, which proves nothing of the "
-                              "program: arithmetic of one thread was 100.0 GFLOP/s before and 95.0 "
-                              "after");
+    expect_doubt(&a, &slower,
+                 "no verdict: the machine drifted, which proves nothing of the "
+                 "program: arithmetic of one thread was 100.0 GFLOP/s before and 95.0 "
+                 "after");
     expect_doubt(&a, &slower, "reading of one thread was 25.0 GB/s before and 23.8 after");
     expect_doubt(&a, &stolen, "stolen processor time was 0.0 % before and 3.0 after");
     expect_doubt(&a, &little, NULL);
@@ -212,8 +216,9 @@ static void test_cached(void **state)
     for (size_t i = 0; i < 5; i++)
         json_object_set_new(json_array_get(json_object_get(b.root, "runs"), i), "cached_tokens",
                             json_integer(380));
-    expect_doubt(&a, &b, "no verdict: the prefix cache had 0.8 % of the prompt tokens before and "
-                         "99.0 % after");
+    expect_doubt(&a, &b,
+                 "no verdict: the prefix cache had 0.8 % of the prompt tokens before and "
+                 "99.0 % after");
     expect_doubt(&a, &b, "cached prompt tokens: 15 of 1920 before, 1900 of 1920 after\n");
     result_fini(&a);
     result_fini(&b);

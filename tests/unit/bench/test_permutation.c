@@ -100,8 +100,8 @@ static void random_arrangements(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(single_metrics),  cmocka_unit_test(least_p),
-        cmocka_unit_test(several_metrics), cmocka_unit_test(many_metrics),
+        cmocka_unit_test(single_metrics),      cmocka_unit_test(least_p),
+        cmocka_unit_test(several_metrics),     cmocka_unit_test(many_metrics),
         cmocka_unit_test(random_arrangements),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
