@@ -21,50 +21,84 @@ void blocking_fini(struct blocking *b)
     *b = (struct blocking){0};
 }
 
-/* --- the table ------------------------------------------------------------------------------ */
-
-/* The last two columns: how many times better the stream is than each baseline. */
-enum { WHOLE_RATIO = BLOCKING_MODES, SYNC_RATIO, COLUMNS };
-
-static void row(struct buf *out, const char *label, const double values[COLUMNS])
+void blocking_order(struct random *r, enum blocking_mode order[BLOCKING_MODES])
 {
-    buf_printf(out, "%-*s", LABEL, label);
-    for (int i = 0; i < COLUMNS; i++) {
-        if (isnan(values[i]))
-            buf_printf(out, " %12s", "n/a");
-        else if (i < BLOCKING_MODES)
-            buf_printf(out, " %12.1f", values[i]);
-        else
-            buf_printf(out, " %11.2fx", values[i]);
+    for (uint32_t i = 0; i < BLOCKING_MODES; i++) { /* Fisher and Yates */
+        uint32_t k = random_below(r, i + 1);
+        order[i] = order[k];
+        order[k] = (enum blocking_mode)i;
     }
-    buf_putc(out, '\n');
 }
 
-static double ratio(double a, double b)
+/* --- how much better ------------------------------------------------------------------------ */
+
+/* What the stream is over a baseline; above 1 and above 0 it is better. */
+struct improvement {
+    double ratio, percent;
+};
+
+static struct improvement of_ttft(double baseline, double stream)
 {
-    return b > 0 ? a / b : NAN;
+    return (struct improvement){
+        .ratio = stream > 0 ? baseline / stream : NAN,
+        .percent = baseline > 0 ? 100 * (baseline - stream) / baseline : NAN,
+    };
+}
+
+static struct improvement of_throughput(double baseline, double stream)
+{
+    return (struct improvement){
+        .ratio = baseline > 0 ? stream / baseline : NAN,
+        .percent = baseline > 0 ? 100 * (stream - baseline) / baseline : NAN,
+    };
+}
+
+/* --- the table ------------------------------------------------------------------------------ */
+
+static bool has(const struct blocking *b, int mode)
+{
+    return b->of[mode].n_runs > 0;
+}
+
+static void improvement(struct buf *out, struct improvement i)
+{
+    if (isnan(i.ratio) || isnan(i.percent))
+        buf_printf(out, " %9s %9s", "n/a", "n/a");
+    else
+        buf_printf(out, " %8.2fx %+8.1f%%", i.ratio, i.percent);
+}
+
+static void row(struct buf *out, const char *label, const double values[BLOCKING_MODES],
+                struct improvement (*over)(double baseline, double stream))
+{
+    buf_printf(out, "%-*s", LABEL, label);
+    for (int i = 0; i < BLOCKING_MODES; i++) {
+        if (isnan(values[i]))
+            buf_printf(out, " %10s", "n/a");
+        else
+            buf_printf(out, " %10.1f", values[i]);
+    }
+    improvement(out, over(values[BLOCKING_WHOLE], values[BLOCKING_STREAM]));
+    improvement(out, over(values[BLOCKING_SYNC], values[BLOCKING_STREAM]));
+    buf_putc(out, '\n');
 }
 
 static void first_token_row(struct buf *out, struct blocking *b, double percent)
 {
-    double v[COLUMNS];
+    double v[BLOCKING_MODES];
     char label[32];
     for (int i = 0; i < BLOCKING_MODES; i++)
-        v[i] = b->has[i] ? series_percentile(&b->of[i].pooled.ttft, percent) : NAN;
-    v[WHOLE_RATIO] = ratio(v[BLOCKING_WHOLE], v[BLOCKING_STREAM]);
-    v[SYNC_RATIO] = ratio(v[BLOCKING_SYNC], v[BLOCKING_STREAM]);
+        v[i] = has(b, i) ? series_percentile(&b->of[i].pooled.ttft, percent) : NAN;
     snprintf(label, sizeof label, "first visible token P%.0f", percent);
-    row(out, label, v);
+    row(out, label, v, of_ttft);
 }
 
 static void throughput_row(struct buf *out, const struct blocking *b)
 {
-    double v[COLUMNS];
+    double v[BLOCKING_MODES];
     for (int i = 0; i < BLOCKING_MODES; i++)
-        v[i] = b->has[i] ? b->of[i].pooled.output_throughput : NAN;
-    v[WHOLE_RATIO] = ratio(v[BLOCKING_STREAM], v[BLOCKING_WHOLE]);
-    v[SYNC_RATIO] = ratio(v[BLOCKING_STREAM], v[BLOCKING_SYNC]);
-    row(out, "throughput, tokens/s", v);
+        v[i] = has(b, i) ? b->of[i].pooled.output_throughput : NAN;
+    row(out, "throughput, tokens/s", v, of_throughput);
 }
 
 static void count_row(struct buf *out, const struct blocking *b)
@@ -73,9 +107,9 @@ static void count_row(struct buf *out, const struct blocking *b)
     for (int i = 0; i < BLOCKING_MODES; i++) {
         const struct summary *s = &b->of[i].pooled;
         char text[32] = "n/a";
-        if (b->has[i])
+        if (has(b, i))
             snprintf(text, sizeof text, "%u/%u", s->completed, s->n);
-        buf_printf(out, " %12s", text);
+        buf_printf(out, " %10s", text);
     }
     buf_putc(out, '\n');
 }
@@ -94,10 +128,11 @@ static void generators(struct buf *out, const struct blocking *b)
 
 bool blocking_table(struct buf *out, struct blocking *b)
 {
-    buf_printf(out, "%-*s %12s %12s %12s %25s\n", LABEL, "", "stream off", "cpu-sync", "streaming",
-               "improvement over");
-    buf_printf(out, "%-*s %12s %12s %12s %12s %12s\n", LABEL, "milliseconds", "", "", "",
-               "stream off", "cpu-sync");
+    buf_printf(out, "%-*s %32s %19s %19s\n", LABEL, "", "", "streaming over", "streaming over");
+    buf_printf(out, "%-*s", LABEL, "milliseconds");
+    for (int i = 0; i < BLOCKING_MODES; i++)
+        buf_printf(out, " %10s", names[i]);
+    buf_printf(out, " %19s %19s\n", names[BLOCKING_WHOLE], names[BLOCKING_SYNC]);
     for (size_t i = 0; i < PERCENTS; i++)
         first_token_row(out, b, percents[i]);
     throughput_row(out, b);
@@ -136,34 +171,44 @@ static void add_figures(struct result *out, const char *mode, const struct figur
     result_metric(out, name, "tokens/s", RESULT_HIGHER, f->tokens_per_s);
 }
 
-/* `suffix` tells which baseline: "" or "_sync". */
-static void add_improvement(struct result *out, const char *suffix, const struct figures *base,
-                            const struct figures *stream)
+/* `of` tells which baseline and figure: "_p50", "_sync_p50". */
+static void add_improvement(struct result *out, const char *of, struct improvement i)
 {
     char name[64];
+    snprintf(name, sizeof name, "improvement%s", of);
+    result_metric(out, name, "x", RESULT_HIGHER, i.ratio);
+    snprintf(name, sizeof name, "improvement_percent%s", of);
+    result_metric(out, name, "%", RESULT_HIGHER, i.percent);
+}
+
+/* `suffix` tells which baseline: "" or "_sync". */
+static void add_improvements(struct result *out, const char *suffix, const struct figures *base,
+                             const struct figures *stream)
+{
+    char of[32];
     for (size_t i = 0; i < PERCENTS; i++) {
-        snprintf(name, sizeof name, "improvement%s_p%.0f", suffix, percents[i]);
-        result_metric(out, name, "x", RESULT_HIGHER, ratio(base->ttft[i], stream->ttft[i]));
+        snprintf(of, sizeof of, "%s_p%.0f", suffix, percents[i]);
+        add_improvement(out, of, of_ttft(base->ttft[i], stream->ttft[i]));
     }
-    snprintf(name, sizeof name, "improvement%s_tokens_per_s", suffix);
-    result_metric(out, name, "x", RESULT_HIGHER, ratio(stream->tokens_per_s, base->tokens_per_s));
+    snprintf(of, sizeof of, "%s_tokens_per_s", suffix);
+    add_improvement(out, of, of_throughput(base->tokens_per_s, stream->tokens_per_s));
 }
 
 static void add_repeat(struct blocking *b, uint32_t repeat, struct result *out)
 {
     struct figures f[BLOCKING_MODES];
-    bool has[BLOCKING_MODES];
+    bool ran[BLOCKING_MODES];
     for (int i = 0; i < BLOCKING_MODES; i++) {
-        has[i] = repeat < b->of[i].n_runs;
-        if (!has[i])
+        ran[i] = repeat < b->of[i].n_runs;
+        if (!ran[i])
             continue;
         out->failed |= !make_figures(&f[i], &b->of[i].runs[repeat]);
         add_figures(out, names[i], &f[i]);
     }
-    if (has[BLOCKING_STREAM] && has[BLOCKING_WHOLE])
-        add_improvement(out, "", &f[BLOCKING_WHOLE], &f[BLOCKING_STREAM]);
-    if (has[BLOCKING_STREAM] && has[BLOCKING_SYNC])
-        add_improvement(out, "_sync", &f[BLOCKING_SYNC], &f[BLOCKING_STREAM]);
+    if (ran[BLOCKING_STREAM] && ran[BLOCKING_WHOLE])
+        add_improvements(out, "", &f[BLOCKING_WHOLE], &f[BLOCKING_STREAM]);
+    if (ran[BLOCKING_STREAM] && ran[BLOCKING_SYNC])
+        add_improvements(out, "_sync", &f[BLOCKING_SYNC], &f[BLOCKING_STREAM]);
 }
 
 static void add_runs(struct measurement *m, const char *mode, const struct goodput *goodput,

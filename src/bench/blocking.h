@@ -1,5 +1,10 @@
 /* Blocking against streaming: the same requests in three ways, one table.
  *
+ *     warm-ups of each mode  ─►  repeat: streaming, blocking, sync  ─►  repeat: sync, ...  ─►  ...
+ *
+ * What the machine does meanwhile is not to fall on one mode, so each repeat asks all of them, in
+ * an order of its own.
+ *
  * The figure is the time until a person sees the first token: of an answer that comes whole that is
  * the answer, of a stream its first chunk with content.
  */
@@ -8,6 +13,7 @@
 
 #include "base/buf.h"
 #include "bench/measure.h"
+#include "bench/random.h"
 
 enum blocking_mode {
     BLOCKING_WHOLE,  /* `stream` off on the engine */
@@ -17,18 +23,20 @@ enum blocking_mode {
 };
 
 struct blocking {
-    struct measurement of[BLOCKING_MODES];
-    bool has[BLOCKING_MODES];
+    struct measurement of[BLOCKING_MODES]; /* pooled; of no runs: the mode was not measured */
 };
 
 const char *blocking_mode_name(enum blocking_mode mode); /* "blocking", "sync", "streaming" */
 void blocking_fini(struct blocking *b);
+/* All modes, in the order of the next repeat. */
+void blocking_order(struct random *r, enum blocking_mode order[BLOCKING_MODES]);
 
 /* False: no memory. */
 bool blocking_table(struct buf *out, struct blocking *b);
 
-/* Metrics (streaming_ttft_p50, blocking_ttft_p50, sync_ttft_p50, ..., improvement_p50, ...) of each
- * repeat that all modes have, and all runs with their `mode`. */
+/* Metrics (streaming_ttft_p50, blocking_ttft_p50, sync_ttft_p50, ..., improvement_p50,
+ * improvement_percent_p50, ...) of each repeat that the modes concerned have, and all runs with
+ * their `mode`, mode by mode. */
 void blocking_result(struct blocking *b, const struct goodput *goodput, struct result *out);
 
 /* Any request that failed, in any mode. */

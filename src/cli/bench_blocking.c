@@ -12,7 +12,10 @@
 struct job {
     const struct bench_blocking *b;
     struct blocking modes;
-    struct loader loader; /* our own servers': for the tokenizer */
+    struct target *targets[BLOCKING_MODES]; /* who answers; NULL: nobody, so it is not measured */
+    const struct tokenizer *tokenizer;      /* NULL: unknown */
+    struct loader loader;                   /* our own servers': for the tokenizer */
+    struct child children[BLOCKING_MODES];
     json_t *environment;
 };
 
@@ -21,33 +24,61 @@ static bool stopped(const struct job *job)
     return atomic_load(job->b->stop);
 }
 
-/* --- one mode on one server ----------------------------------------------------------------- */
+/* --- the runs ------------------------------------------------------------------------------- */
 
-/* Modes of one server have prompts of their own, so that none finds another's in a cache; our own
- * servers are new for each mode and get the same. */
+/* Modes of one server have prompts of their own, so that none finds another's in a cache; on our
+ * own servers all modes ask the same in the same repeat. */
 static uint32_t first_run(const struct job *job, enum blocking_mode mode)
 {
     const struct bench_common *c = job->b->common;
     return job->b->target->url ? (uint32_t)mode * (c->warmup_runs + c->repeat_runs) : 0;
 }
 
-static enum status measure(struct job *job, enum blocking_mode mode, struct target *target,
-                           const struct tokenizer *tokenizer, struct err *err)
+/* `run` counts warm-ups first; their figures are thrown away. */
+static enum status measure(struct job *job, enum blocking_mode mode, uint32_t run, struct err *err)
 {
     const struct bench_blocking *b = job->b;
     struct workload_options workload = *b->workload;
-    struct measure_options options = bench_common_measure(b->common, tokenizer, b->stop);
+    struct measure_options options = bench_common_measure(b->common, job->tokenizer, b->stop);
+    struct measurement *out = run < b->common->warmup_runs ? NULL : &job->modes.of[mode];
+    if (!job->targets[mode])
+        return STATUS_OK;
     options.first_run = first_run(job, mode);
-    options.goodput = b->goodput;
     options.arg = (void *)blocking_mode_name(mode);
     workload.stream = mode == BLOCKING_STREAM;
-    enum status status = measure_run(target, &workload, &options, &job->modes.of[mode], err);
+    enum status status = measure_one(job->targets[mode], &workload, &options, run, out, err);
+    return status == STATUS_OK ? status : err_context(err, "%s", blocking_mode_name(mode));
+}
+
+static enum status warm_up(struct job *job, struct err *err)
+{
+    enum status status = STATUS_OK;
+    for (int mode = 0; mode < BLOCKING_MODES; mode++)
+        for (uint32_t i = 0; i < job->b->common->warmup_runs && status == STATUS_OK; i++)
+            status = measure(job, (enum blocking_mode)mode, i, err);
+    return status;
+}
+
+static enum status repeat(struct job *job, struct random *r, uint32_t run, struct err *err)
+{
+    enum blocking_mode order[BLOCKING_MODES];
+    enum status status = STATUS_OK;
+    blocking_order(r, order);
+    for (int i = 0; i < BLOCKING_MODES && status == STATUS_OK && !stopped(job); i++)
+        status = measure(job, order[i], run, err);
+    return status;
+}
+
+static enum status run_all(struct job *job, struct err *err)
+{
+    const struct bench_common *c = job->b->common;
+    struct random r;
+    random_init(&r, c->seed, 0);
+    enum status status = warm_up(job, err);
+    for (uint32_t i = 0; i < c->repeat_runs && status == STATUS_OK && !stopped(job); i++)
+        status = repeat(job, &r, c->warmup_runs + i, err);
     bench_common_progress_clear();
-    job->modes.has[mode] = status == STATUS_OK;
-    if (status == STATUS_OK)
-        return status;
-    measure_fini(&job->modes.of[mode]);
-    return err_context(err, "%s", blocking_mode_name(mode));
+    return status;
 }
 
 /* --- servers of our own --------------------------------------------------------------------- */
@@ -74,26 +105,38 @@ static enum status start(struct child *child, const struct bench_blocking *b,
     return status == STATUS_OK ? child_start(child, &server, err) : status;
 }
 
-static enum status measure_own(struct job *job, enum blocking_mode mode, struct err *err)
+/* All processes are forked before the first connection, which may start a thread. */
+static enum status start_all(struct job *job, struct err *err)
+{
+    enum status status = STATUS_OK;
+    for (int i = 0; i < BLOCKING_MODES && status == STATUS_OK; i++)
+        if (start(&job->children[i], job->b, (enum blocking_mode)i, err) != STATUS_OK)
+            status = err_context(err, "%s", blocking_mode_name((enum blocking_mode)i));
+    return status;
+}
+
+static enum status connect_all(struct job *job, struct err *err)
 {
     const struct bench_blocking *b = job->b;
-    struct child child = {0};
-    struct target *target = NULL;
-    enum status status = start(&child, b, mode, err);
-    if (status == STATUS_OK)
-        status = target_open_http(&target,
+    enum status status = STATUS_OK;
+    for (int i = 0; i < BLOCKING_MODES && status == STATUS_OK; i++)
+        status = target_open_http(&job->targets[i],
                                   &(struct http_options){
-                                      .url = child.url,
+                                      .url = job->children[i].url,
                                       .timeout_seconds = b->target->timeout_seconds,
                                       .max_connections = b->at_once,
                                   },
                                   err);
-    if (status == STATUS_OK)
-        status = measure(job, mode, target, job->loader.tokenizer, err);
-    if (target)
-        target->ops->close(target);
-    child_stop(&child);
     return status;
+}
+
+static void stop_all(struct job *job)
+{
+    for (int i = 0; i < BLOCKING_MODES; i++)
+        if (job->targets[i])
+            job->targets[i]->ops->close(job->targets[i]);
+    for (int i = 0; i < BLOCKING_MODES; i++)
+        child_stop(&job->children[i]);
 }
 
 static enum status describe_own(struct job *job, struct err *err)
@@ -124,8 +167,14 @@ static enum status run_own(struct job *job, struct err *err)
         status = loader_open(&job->loader, b->target->options.model, NULL, NULL, err);
     if (status == STATUS_OK)
         status = describe_own(job, err);
-    for (int mode = 0; mode < BLOCKING_MODES && status == STATUS_OK && !stopped(job); mode++)
-        status = measure_own(job, (enum blocking_mode)mode, err);
+    if (status == STATUS_OK)
+        status = start_all(job, err);
+    if (status == STATUS_OK)
+        status = connect_all(job, err);
+    job->tokenizer = job->loader.tokenizer;
+    if (status == STATUS_OK)
+        status = run_all(job, err);
+    stop_all(job);
     return status;
 }
 
@@ -133,11 +182,12 @@ static enum status run_own(struct job *job, struct err *err)
 
 static enum status run_url(struct job *job, struct err *err)
 {
-    static const enum blocking_mode modes[] = {BLOCKING_WHOLE, BLOCKING_STREAM};
     struct bench_target target;
     enum status status = bench_common_open(&target, job->b->target, job->b->at_once, err);
-    for (int i = 0; i < 2 && status == STATUS_OK && !stopped(job); i++)
-        status = measure(job, modes[i], target.target, target.tokenizer, err);
+    job->targets[BLOCKING_WHOLE] = job->targets[BLOCKING_STREAM] = target.target;
+    job->tokenizer = target.tokenizer;
+    if (status == STATUS_OK)
+        status = run_all(job, err);
     job->environment = target.environment;
     target.environment = NULL;
     bench_common_close(&target);
@@ -152,6 +202,15 @@ static const char *text_of(const json_t *object, const char *key)
     return text ? text : "n/a";
 }
 
+static void head_own(struct buf *out, const struct job *job)
+{
+    const char *engine = text_of(job->environment, "engine");
+    buf_printf(out, "servers    one for each column, all up at once: %s, cpu-sync, %s; %s, ",
+               engine, engine, text_of(job->environment, "cpu"));
+    table_count(out, job->b->target->options.n_threads, "thread");
+    buf_puts(out, "\nsync       the engine cpu-sync, which serves one request at a time\n");
+}
+
 static void head(struct buf *out, const struct job *job)
 {
     const struct bench_blocking *b = job->b;
@@ -159,13 +218,11 @@ static void head(struct buf *out, const struct job *job)
     if (b->target->url)
         buf_printf(out, "server     %s\n", b->target->url);
     else
-        buf_printf(out, "servers    one for each column: %s, cpu-sync, %s; %s, %u threads\n",
-                   text_of(job->environment, "engine"), text_of(job->environment, "engine"),
-                   text_of(job->environment, "cpu"), b->target->options.n_threads);
+        head_own(out, job);
     buf_printf(out, "requests   %u, %u tokens at most, ", b->workload->num_requests,
                b->workload->max_new_tokens);
     table_count(out, b->common->repeat_runs, "repeat");
-    buf_puts(out, "\n\n");
+    buf_puts(out, b->common->repeat_runs > 1 ? "; in each the columns take turns\n\n" : "\n\n");
 }
 
 static enum status report(struct job *job, struct err *err)
@@ -189,12 +246,28 @@ static enum status report(struct job *job, struct err *err)
     return status;
 }
 
+static enum status pool(struct job *job, struct err *err)
+{
+    bool ok = true;
+    for (int i = 0; i < BLOCKING_MODES; i++)
+        ok &= measure_pool(&job->modes.of[i], job->b->goodput);
+    return ok ? STATUS_OK : err_set(err, STATUS_NO_MEMORY, "no memory for the figures");
+}
+
 static bool has_any(const struct job *job)
 {
     for (int i = 0; i < BLOCKING_MODES; i++)
-        if (job->modes.has[i])
+        if (job->modes.of[i].n_runs > 0)
             return true;
     return false;
+}
+
+static enum status show(struct job *job, struct err *err)
+{
+    if (!has_any(job))
+        return STATUS_OK;
+    enum status status = pool(job, err);
+    return status == STATUS_OK ? report(job, err) : status;
 }
 
 /* What was measured before an error is shown and kept. */
@@ -203,7 +276,7 @@ enum status bench_blocking_run(const struct bench_blocking *b, struct err *err)
     struct job job = {.b = b};
     struct err report_err = {0};
     enum status status = b->target->url ? run_url(&job, err) : run_own(&job, err);
-    if (has_any(&job) && report(&job, &report_err) != STATUS_OK && status == STATUS_OK) {
+    if (show(&job, &report_err) != STATUS_OK && status == STATUS_OK) {
         *err = report_err;
         status = err->code;
     }

@@ -74,8 +74,9 @@ static const struct flag workload_flags[] = {
      FLAG_BOOL, FIELD(workload.ignore_eos)},
     {"--goodput", "LIST", "objectives in ms, such as ttft:500,tpot:50,e2el:5000",
      FLAG_CUSTOM, FIELD(goodput), .parse = bench_common_parse_goodput},
-    {"--compare-blocking", NULL, "the same requests without streaming, through cpu-sync, and\n"
-                                 "streamed; starts its own servers unless --url is given",
+    {"--compare-blocking", NULL, "the same requests in turns: without streaming (blocking),\n"
+                                 "through the engine cpu-sync (sync), and streamed; unless --url\n"
+                                 "is given it starts three servers, which are in memory at once",
      FLAG_BOOL, FIELD(compare_blocking)},
 };
 

@@ -1,5 +1,5 @@
-"""`bench streaming --compare-blocking`: stream off, cpu-sync and streaming, on servers of its own
-or on one that is there."""
+"""`bench streaming --compare-blocking`: blocking, sync and streaming in turns, on servers of its
+own or on one that is there."""
 
 import json
 import signal
@@ -11,6 +11,7 @@ import pytest
 from fake_openai import Answer, FakeOpenAI
 
 SMALL = ["--num-requests", 8, "--max-new-tokens", 6, "--no-stop-on-eos", "--warmup-runs", 0]
+MODES = {"blocking", "sync", "streaming"}
 BLOCKING = ["bench", "streaming", "--compare-blocking", *SMALL]
 
 
@@ -27,7 +28,7 @@ def test_on_servers_of_its_own(run, tiny, tmp_path):
     assert done.returncode == 0, done.stderr
     for percent in 50, 90, 95:
         cells = row(done.stdout, f"first visible token P{percent}")
-        assert len(cells) == 5
+        assert len(cells) == 7
         assert "n/a" not in cells
     assert row(done.stdout, "completed of requests") == ["16/16"] * 3
     out = json.loads(path.read_text())
@@ -44,21 +45,59 @@ def test_on_servers_of_its_own(run, tiny, tmp_path):
     for mode in "blocking", "sync":  # an answer that comes whole is one chunk
         for request in runs[mode][0]["requests"]:
             assert len(request["chunks_ms"]) == 1
-    ratio = out["metrics"]["improvement_p50"]["repeats"][0]
-    metrics = out["metrics"]
-    assert ratio == pytest.approx(metrics["blocking_ttft_p50"]["repeats"][0] /
-                                  metrics["streaming_ttft_p50"]["repeats"][0])
-    assert "improvement_sync_p95" in metrics
+    assert "all up at once: cpu, cpu-sync, cpu" in done.stdout
+    assert "the engine cpu-sync, which serves one request at a time" in done.stdout
+    assert row(done.stdout, "milliseconds") == ["blocking", "sync", "streaming", "blocking", "sync"]
+
+
+def test_the_columns_take_turns(run, tiny, tmp_path):
+    """Each repeat asks all of them, the same prompts, in an order of its own."""
+    path = tmp_path / "b.json"
+    done = run(*BLOCKING, "--model", tiny, "--threads", 1, "--repeat-runs", 3, "--prompt-tokens",
+               10, "--warmup-runs", 1, "--output", path)
+    assert done.returncode == 0, done.stderr
+    runs = json.loads(path.read_text())["runs"]
+    assert [r["mode"] for r in runs] == [m for m in ("blocking", "sync", "streaming")
+                                         for _ in range(3)]
+    assert {r["start"] for r in runs} == {0}
+    ran = [r["mode"] for r in sorted(runs, key=lambda r: r["start_us"])]
+    orders = [ran[i:i + 3] for i in range(0, 9, 3)]
+    assert all(set(order) == MODES for order in orders)
+    assert len(set(map(tuple, orders))) > 1  # of the default seed
+
+
+def test_improvement_follows_from_the_figures(run, tiny, tmp_path):
+    path = tmp_path / "b.json"
+    done = run(*BLOCKING, "--model", tiny, "--threads", 1, "--repeat-runs", 2, "--output", path)
+    assert done.returncode == 0, done.stderr
+    metrics = json.loads(path.read_text())["metrics"]
+    for baseline, of in ("blocking", ""), ("sync", "_sync"):
+        for what in "ttft_p50", "ttft_p90", "ttft_p95", "tokens_per_s":
+            ratio, percent = (metrics[f"improvement{kind}{of}_{what.removeprefix('ttft_')}"]
+                              for kind in ("", "_percent"))
+            assert (ratio["unit"], percent["unit"]) == ("x", "%")
+            assert ratio["better"] == percent["better"] == "higher"
+            for i in 0, 1:
+                base, stream = (metrics[f"{mode}_{what}"]["repeats"][i]
+                                for mode in (baseline, "streaming"))
+                lower = what != "tokens_per_s"
+                gain = base - stream if lower else stream - base
+                assert percent["repeats"][i] == pytest.approx(100 * gain / base)
+                assert ratio["repeats"][i] == pytest.approx(
+                    base / stream if lower else stream / base)
 
 
 def test_on_a_server_that_is_there(run, tmp_path):
     path = tmp_path / "b.json"
     with FakeOpenAI(lambda *_: Answer(gap=0.01)) as fake:
-        done = run(*BLOCKING, "--url", fake.url, "--unique-prompts", "--output", path)
+        done = run(*BLOCKING, "--url", fake.url, "--unique-prompts", "--repeat-runs", 4,
+                   "--output", path)
     asked = [(one.body["stream"], one.body["prompt"]) for one in fake.seen]
     assert done.returncode == 0, done.stderr
-    assert [stream for stream, _ in asked] == [False] * 8 + [True] * 8
-    assert len({prompt for _, prompt in asked}) == 16  # none finds another's in a cache
+    turns = [{stream for stream, _ in asked[i:i + 8]} for i in range(0, 64, 8)]
+    assert all(len(turn) == 1 for turn in turns)
+    assert all(turns[i] != turns[i + 1] for i in range(0, 8, 2))  # both in each repeat
+    assert len({prompt for _, prompt in asked}) == 64  # none finds another's in a cache
     assert row(done.stdout, "first visible token P50")[1] == "n/a"
     metrics = json.loads(path.read_text())["metrics"]
     assert "sync_ttft_p50" not in metrics
@@ -92,14 +131,33 @@ def gone(pid: int) -> bool:
         return True
 
 
+def test_an_interruption_keeps_the_repeats_before_it(binary, tmp_path):
+    path = tmp_path / "b.json"
+    with FakeOpenAI(lambda *_: Answer(gap=0.01)) as fake:
+        process = subprocess.Popen([binary, *map(str, BLOCKING), "--url", fake.url,
+                                    "--repeat-runs", "100", "--output", path],
+                                   stdout=subprocess.PIPE, text=True)
+        while len(fake.seen) < 30:
+            assert process.poll() is None
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        table, _ = process.communicate(timeout=60)
+    assert process.returncode == 130
+    runs = json.loads(path.read_text())["runs"]
+    whole = [r for r in runs if not r["interrupted"]]
+    assert len(runs) - len(whole) <= 1
+    assert 3 <= len(whole) < 100 and {r["mode"] for r in whole} == MODES - {"sync"}
+    assert "first visible token P50" in table
+
+
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
-def test_its_server_ends_with_it(binary, tiny, how):
+def test_its_servers_end_with_it(binary, tiny, how):
     """However the benchmark ends, no server is left."""
     command = [binary, *map(str, BLOCKING), "--model", tiny, "--threads", "1",
                "--max-concurrency", "1", "--num-requests", "20000"]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        while not (children := children_of(process.pid)):
+        while len(children := children_of(process.pid)) < 3:
             assert process.poll() is None
             time.sleep(0.01)
         process.send_signal(how)
@@ -108,6 +166,6 @@ def test_its_server_ends_with_it(binary, tiny, how):
         process.kill()
     assert process.returncode == {signal.SIGINT: 130, signal.SIGKILL: -9}[how]
     deadline = time.monotonic() + 60
-    while not gone(children[0]):
-        assert time.monotonic() < deadline, "the server outlives the benchmark"
+    while not all(map(gone, children)):
+        assert time.monotonic() < deadline, "a server outlives the benchmark"
         time.sleep(0.01)
