@@ -1,5 +1,6 @@
 #include "cli/bench.h"
 
+#include "cli/bench_ab.h"
 #include "cli/bench_compare.h"
 #include "cli/bench_curves.h"
 #include "cli/bench_history.h"
@@ -23,6 +24,7 @@ static const struct command benches[] = {
      "scheduling policies over the same arrivals, in virtual time"},
     {"token-speed", bench_token_speed_main, "tokens per second and TTFT of the standard prompts"},
     {"replay", bench_replay_main, "a recorded trace, played again"},
+    {"ab", bench_ab_main, "two servers in turns, until their difference is known"},
     {"compare", bench_compare_main, "two results, metric by metric; requirements"},
     {"history", bench_history_main, "the record table of results"},
     {"report", bench_report_main, "results as an HTML page and SVG charts"},

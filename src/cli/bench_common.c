@@ -16,9 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define MAX_SEED            9007199254740991.0 /* 2^53 - 1: what JSON readers keep exactly */
-#define PROGRESS_EVERY_US   100000
-#define DEFAULT_TIMEOUT_SEC 600
+#define PROGRESS_EVERY_US 100000
 
 const struct bench_common bench_common_default = {.warmup_runs = 1, .repeat_runs = 1};
 
@@ -29,7 +27,7 @@ static const struct flag common_flags[] = {
     {"--note", "TEXT", "kept in the JSON, shown by bench history",
      FLAG_TEXT, FLAG_FIELD(bench_common, note)},
     {"--seed", "N", "of prompts and arrivals (default 0)",
-     FLAG_U64, FLAG_FIELD(bench_common, seed), .max = MAX_SEED},
+     FLAG_U64, FLAG_FIELD(bench_common, seed), .max = BENCH_COMMON_MAX_SEED},
     {"--warmup-runs", "N", "runs before, whose figures are thrown away",
      FLAG_U32, FLAG_FIELD(bench_common, warmup_runs), .max = LIMIT_BENCH_RUNS, .zero = "none"},
     {"--repeat-runs", "N", "runs that count",
@@ -155,7 +153,8 @@ enum status bench_common_finish(const struct bench_common *c, struct buf *table,
 
 /* --- who is measured ------------------------------------------------------------------------ */
 
-const struct bench_target_options bench_common_target = {.timeout_seconds = DEFAULT_TIMEOUT_SEC};
+const struct bench_target_options bench_common_target = {.timeout_seconds =
+                                                             BENCH_COMMON_TIMEOUT_SECONDS};
 
 // clang-format off
 static const struct flag target_flags[] = {

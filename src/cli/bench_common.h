@@ -9,6 +9,9 @@
 #include "cli/flags.h"
 #include "cli/options.h"
 
+#define BENCH_COMMON_MAX_SEED        9007199254740991.0 /* 2^53 - 1: JSON readers keep it exactly */
+#define BENCH_COMMON_TIMEOUT_SECONDS 600                /* of a request to a server */
+
 struct bench_common {
     const char *output; /* NULL: none; "-": standard output, and the table goes to stderr */
     const char *note;

@@ -5,6 +5,7 @@
 #include "bench/streaming.h"
 #include "cli/bench_blocking.h"
 #include "cli/bench_common.h"
+#include "cli/bench_workload.h"
 #include "cli/hf_cache.h"
 
 #include <stdlib.h>
@@ -27,51 +28,20 @@ struct aliases {
 struct args {
     struct bench_common common;
     struct bench_target_options target;
-    struct workload_options workload;
+    struct bench_workload asked;
     struct goodput goodput; /* none given: all 0 */
     struct aliases aliases;
-    int endpoint; /* 1: chat */
     bool compare_blocking;
 };
 
 /* --- flags ---------------------------------------------------------------------------------- */
 
-static const char *const endpoints[] = {"completions", "chat", NULL};
 static const char *const devices[] = {[DEVICE_CPU] = "cpu", [DEVICE_CUDA] = "cuda", NULL};
 
 #define FIELD(name) FLAG_FIELD(args, name)
 
 // clang-format off
-static const struct flag workload_flags[] = {
-    {"--num-requests", "N", "requests of a run (default 256)",
-     FLAG_U32, FIELD(workload.num_requests), .min = 1, .max = LIMIT_BENCH_REQUESTS},
-    {"--max-new-tokens", "N", "tokens of an answer at most (default 64)",
-     FLAG_U32, FIELD(workload.max_new_tokens), .min = 1, .max = LIMIT_CONTEXT},
-    {"--prompt", "TEXT", "what is asked (default Hello)",
-     FLAG_TEXT, FIELD(workload.prompt), .excludes = "--prompt-tokens"},
-    {"--unique-prompts", NULL, "a suffix makes each prompt distinct in all runs",
-     FLAG_BOOL, FIELD(workload.unique_prompts)},
-    {"--prompt-tokens", "N", "prompts of so many tokens instead, all distinct",
-     FLAG_U32, FIELD(workload.prompt_tokens), .min = 1, .max = LIMIT_CONTEXT},
-    {"--shared-prefix-tokens", "N", "so many tokens before each prompt, the same for all of a run",
-     FLAG_U32, FIELD(workload.shared_prefix_tokens), .max = LIMIT_CONTEXT},
-    {"--endpoint", "NAME", "completions, or chat: each prompt is a user's message in the chat\n"
-                           "template (default completions)",
-     FLAG_CHOICE, FIELD(endpoint), .choices = endpoints},
-    {"--submit-interval-ms", "MS", "between two requests (default 0: all at once)",
-     FLAG_F64, FIELD(workload.submit_interval_ms), .min = 0, .max = 1e9,
-     .excludes = "--request-rate"},
-    {"--request-rate", "R", "requests a second, at random, instead of an interval",
-     FLAG_F64, FIELD(workload.request_rate), .min = 1e-3, .max = 1e6},
-    {"--burstiness", "B", "of a request rate: 1 is Poisson (default), below 1 burstier",
-     FLAG_F64, FIELD(workload.burstiness), .min = 1e-3, .max = 1e6, .needs = "--request-rate"},
-    {"--max-concurrency", "N", "requests in flight at most (default: no bound)",
-     FLAG_U32, FIELD(workload.max_concurrency), .max = LIMIT_BENCH_REQUESTS},
-    {"--background", "N", "long decodes that run meanwhile, their gaps reported apart",
-     FLAG_U32, FIELD(workload.background), .max = LIMIT_BENCH_BACKGROUND,
-     .excludes = "--compare-blocking"},
-    {"--no-stop-on-eos", NULL, "go on past the model's end of text",
-     FLAG_BOOL, FIELD(workload.ignore_eos)},
+static const struct flag own_flags[] = {
     {"--goodput", "LIST", "objectives in ms, such as ttft:500,tpot:50,e2el:5000",
      FLAG_CUSTOM, FIELD(goodput), .parse = bench_common_parse_goodput},
     {"--compare-blocking", NULL, "the same requests in turns: without streaming (blocking),\n"
@@ -140,15 +110,13 @@ static enum status check_background(const struct bench_target_options *o, struct
 static enum status check(struct args *args, char **path, struct err *err)
 {
     struct options *o = &args->target.options;
-    args->workload.seed = args->common.seed;
-    args->workload.salt = bench_common_salt(&args->target);
-    args->workload.chat = args->endpoint == 1;
+    bench_workload_settle(&args->asked, &args->common, bench_common_salt(&args->target));
     enum status status = check_aliases(&args->aliases, err);
     if (status == STATUS_OK)
         status = bench_common_check(&args->common, err);
     if (status == STATUS_OK)
         status = find_model(args, path, err);
-    if (status == STATUS_OK && args->workload.background > 0)
+    if (status == STATUS_OK && args->asked.options.background > 0)
         status = check_background(&args->target, err);
     if (!args->target.url && o->max_batch_seqs == 0)
         o->max_batch_seqs = DEFAULT_BATCH;
@@ -156,15 +124,6 @@ static enum status check(struct args *args, char **path, struct err *err)
 }
 
 /* --- the run -------------------------------------------------------------------------------- */
-
-/* Requests that are in flight at once. */
-static uint32_t at_once(const struct workload_options *w)
-{
-    uint32_t n = w->num_requests;
-    if (w->max_concurrency > 0 && w->max_concurrency < n)
-        n = w->max_concurrency;
-    return n + w->background;
-}
 
 static enum status print_table(const struct args *args, const struct bench_target *target,
                                struct measurement *m, struct err *err)
@@ -181,7 +140,7 @@ static enum status write_result(const struct args *args, struct bench_target *ta
 {
     struct result result;
     result_init(&result, "streaming", args->common.note,
-                bench_common_workload(&args->target, workload_json(&args->workload)),
+                bench_common_workload(&args->target, workload_json(&args->asked.options)),
                 target->environment);
     target->environment = NULL;
     bench_common_settings(&result, &args->target, bench_common_goodput(&args->goodput));
@@ -197,7 +156,7 @@ static enum status measure(const struct args *args, struct bench_target *target,
     struct measure_options options = bench_common_measure(&args->common, target->tokenizer, stop);
     options.goodput = bench_common_goodput(&args->goodput);
     bench_common_start_each(&options, target);
-    enum status status = measure_run(target->target, &args->workload, &options, m, err);
+    enum status status = measure_run(target->target, &args->asked.options, &options, m, err);
     bench_common_progress_clear();
     return status;
 }
@@ -216,7 +175,8 @@ static enum status run(struct args *args, const atomic_bool *stop, struct err *e
     struct bench_target target;
     struct measurement m = {0};
     struct err later = {0};
-    enum status status = bench_common_open(&target, &args->target, at_once(&args->workload), err);
+    enum status status = bench_common_open(&target, &args->target,
+                                           bench_workload_at_once(&args->asked.options), err);
     if (status == STATUS_OK)
         status = measure(args, &target, stop, &m, err);
     enum status shown = m.n_runs > 0 ? show(args, &target, &m, &later) : STATUS_OK;
@@ -234,9 +194,9 @@ static enum status run_either(struct args *args, const atomic_bool *stop, struct
     const struct bench_blocking blocking = {
         .common = &args->common,
         .target = &args->target,
-        .workload = &args->workload,
+        .workload = &args->asked.options,
         .goodput = bench_common_goodput(&args->goodput),
-        .at_once = at_once(&args->workload),
+        .at_once = bench_workload_at_once(&args->asked.options),
         .stop = stop,
     };
     return args->compare_blocking ? bench_blocking_run(&blocking, err) : run(args, stop, err);
@@ -247,7 +207,7 @@ int bench_streaming_main(int argc, char **argv)
     struct args args = {
         .common = bench_common_default,
         .target = bench_common_target,
-        .workload = workload_default,
+        .asked.options = workload_default,
         .aliases.device = DEVICE_UNSET,
     };
     args.target.options = options_default;
@@ -259,8 +219,8 @@ int bench_streaming_main(int argc, char **argv)
             "Sends requests to an engine in this process, or with --url to any server that "
             "speaks\nthe OpenAI API, or a gRPC port (grpc://HOST:PORT), and says where their time "
             "went.",
-        .groups = {FLAG_GROUP(workload_flags, &args), bench_common_flags(&args.common),
-                   bench_common_target_flags(&args.target),
+        .groups = {bench_workload_flags(&args.asked), FLAG_GROUP(own_flags, &args),
+                   bench_common_flags(&args.common), bench_common_target_flags(&args.target),
                    options_engine_flags(&args.target.options),
                    options_model_flags(&args.target.options), FLAG_GROUP(alias_flags, &args)},
     };

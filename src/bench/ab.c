@@ -1,0 +1,257 @@
+#include "bench/ab.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "bench/machine.h"
+#include "bench/random.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+const char *const ab_metric_names[AB_METRICS + 1] = {
+    "ttft_p50", "ttft_p95", "ttft_p99", "itl_p99", "tpot_p50", "tokens_per_s", "processor_s", NULL};
+
+#define CONFIDENCE 0.95
+
+struct job {
+    struct ab *ab;
+    const struct ab_options *o;
+    struct random random;
+    uint32_t run;      /* numbers of workload_make's that are used up */
+    uint32_t failures; /* pairs in a row */
+    int64_t start_us;
+};
+
+/* --- a run ---------------------------------------------------------------------------------- */
+
+static void take_figures(struct ab_run *out, struct summary *s, double processor_s)
+{
+    out->figures[AB_TTFT_P50] = series_percentile(&s->ttft, 50);
+    out->figures[AB_TTFT_P95] = series_percentile(&s->ttft, 95);
+    out->figures[AB_TTFT_P99] = series_percentile(&s->ttft, 99);
+    out->figures[AB_ITL_P99] = series_percentile(&s->itl, 99);
+    out->figures[AB_TPOT_P50] = series_percentile(&s->tpot, 50);
+    out->figures[AB_TOKENS_PER_S] = s->output_throughput;
+    out->figures[AB_PROCESSOR] = processor_s;
+}
+
+static void count_requests(struct ab_side *side, const struct measurement *m)
+{
+    struct err err = {0};
+    side->n_requests += m->pooled.n;
+    side->n_failed += m->pooled.failed;
+    side->prompt_tokens += m->pooled.prompt_tokens;
+    side->cached_tokens += m->pooled.cached_tokens;
+    if (!side->first_error[0] && measure_failed(m, &err))
+        snprintf(side->first_error, sizeof side->first_error, "%.255s", err.text);
+}
+
+/* *whole: every request was answered. */
+static enum status run_side(struct job *job, int which, uint32_t run, struct ab_run *out,
+                            bool *whole, struct err *err)
+{
+    struct ab_side *side = &job->ab->sides[which];
+    struct measurement m = {0};
+    double before_s = machine_process_s(side->pid);
+    enum status st = measure_one(side->target, job->o->workload, job->o->measure, run, &m, err);
+    double used_s = machine_process_s(side->pid) - before_s;
+    if (!st && !measure_pool(&m, NULL))
+        st = err_set(err, STATUS_NO_MEMORY, "no memory for the figures of a run");
+    *whole = !st && m.pooled.completed == m.pooled.n;
+    if (!st) {
+        take_figures(out, &m.pooled, used_s);
+        out->stolen_percent = m.runs[0].machine.stolen_percent;
+        count_requests(side, &m);
+    }
+    measure_fini(&m);
+    return st;
+}
+
+/* --- a pair --------------------------------------------------------------------------------- */
+
+static enum status add_pair(struct ab *ab, const struct ab_pair *pair, struct err *err)
+{
+    struct ab_pair *pairs = mem_resize(ab->pairs, (ab->n_pairs + 1) * sizeof *pairs);
+    if (!pairs)
+        return err_set(err, STATUS_NO_MEMORY, "no memory for %u pairs", ab->n_pairs + 1);
+    pairs[ab->n_pairs++] = *pair;
+    ab->pairs = pairs;
+    return STATUS_OK;
+}
+
+static bool stopped(const struct job *job)
+{
+    const atomic_bool *stop = job->o->measure->stop;
+    return stop && atomic_load(stop);
+}
+
+static enum status fail(struct job *job, struct err *err)
+{
+    const struct ab_side *a = &job->ab->sides[AB_A], *b = &job->ab->sides[AB_B];
+    job->ab->end = AB_FAILED;
+    return err_set(err, STATUS_UNAVAILABLE, "%d pairs in a row had requests that failed: %s",
+                   AB_MOST_FAILURES, a->n_failed ? a->first_error : b->first_error);
+}
+
+/* A pair of which a request failed says nothing and is left out. */
+static enum status run_pair(struct job *job, struct err *err)
+{
+    struct ab_pair pair = {.block = job->ab->n_blocks, .b_first = random_below(&job->random, 2)};
+    enum status st = STATUS_OK;
+    bool whole[AB_SIDES] = {false, false};
+    for (int i = 0; i < AB_SIDES && !st && !stopped(job); i++) {
+        int side = pair.b_first ? AB_SIDES - 1 - i : i;
+        uint32_t run = job->run + (job->o->one_cache ? (uint32_t)side : 0);
+        st = run_side(job, side, run, &pair.runs[side], &whole[side], err);
+    }
+    job->run += job->o->one_cache ? AB_SIDES : 1;
+    if (st || stopped(job))
+        return st;
+    if (whole[AB_A] && whole[AB_B]) {
+        job->failures = 0;
+        return add_pair(job->ab, &pair, err);
+    }
+    return ++job->failures < AB_MOST_FAILURES ? STATUS_OK : fail(job, err);
+}
+
+/* --- a block -------------------------------------------------------------------------------- */
+
+static enum status start_side(struct job *job, int side, struct err *err)
+{
+    struct ab_side *s = &job->ab->sides[side];
+    enum status st = job->o->start(job->o->arg, side, &s->target, &s->pid, err);
+    return st ? err_context(err, side == AB_A ? "A" : "B") : st;
+}
+
+static enum status warm_up(struct job *job, int side, struct err *err)
+{
+    enum status st = STATUS_OK;
+    for (uint32_t i = 0; i < job->o->measure->warmup_runs && !st; i++)
+        st = measure_one(job->ab->sides[side].target, job->o->workload, job->o->measure, job->run++,
+                         NULL, err);
+    return st;
+}
+
+/* In random order too: the side that is started last may get the better memory. */
+static enum status start_both(struct job *job, struct err *err)
+{
+    bool b_first = random_below(&job->random, 2);
+    enum status st = start_side(job, b_first ? AB_B : AB_A, err);
+    if (!st)
+        st = start_side(job, b_first ? AB_A : AB_B, err);
+    for (int side = 0; side < AB_SIDES && !st; side++)
+        st = warm_up(job, side, err);
+    job->ab->n_starts += !st;
+    return st;
+}
+
+static bool is_late(struct job *job)
+{
+    job->ab->seconds = (double)(clock_now_us() - job->start_us) / 1e6;
+    return job->ab->seconds >= job->o->time_limit_s;
+}
+
+static enum status run_block(struct job *job, struct err *err)
+{
+    uint32_t before = job->ab->n_pairs, n = job->o->restarts ? job->o->pairs_per_start : 1;
+    enum status st = STATUS_OK;
+    if (job->o->restarts || job->ab->n_starts == 0)
+        st = start_both(job, err);
+    for (uint32_t i = 0; i < n && !st && !stopped(job) && (i == 0 || !is_late(job)); i++)
+        st = run_pair(job, err);
+    job->ab->n_blocks += job->ab->n_pairs > before;
+    return st;
+}
+
+/* --- the whole ------------------------------------------------------------------------------ */
+
+/* Logarithm of B / A, the mean of a block's pairs; NAN: a pair lacks it. */
+static double block_difference(const struct ab *ab, uint32_t block, enum ab_metric metric)
+{
+    double sum = 0;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < ab->n_pairs; i++) {
+        const struct ab_pair *p = &ab->pairs[i];
+        if (p->block != block)
+            continue;
+        sum += log(p->runs[AB_B].figures[metric] / p->runs[AB_A].figures[metric]);
+        n++;
+    }
+    return isfinite(sum) && n > 0 ? sum / n : NAN;
+}
+
+static double percent_of(double log_ratio)
+{
+    return 100 * expm1(log_ratio);
+}
+
+static double side_median(const struct ab *ab, int side, enum ab_metric metric)
+{
+    struct series all = {0};
+    for (uint32_t i = 0; i < ab->n_pairs; i++)
+        series_add(&all, ab->pairs[i].runs[side].figures[metric]);
+    double median = series_percentile(&all, 50);
+    series_fini(&all);
+    return median;
+}
+
+bool ab_difference(const struct ab *ab, const struct ab_options *o, enum ab_metric metric,
+                   struct ab_difference *out)
+{
+    struct series blocks = {0};
+    double others = 1 - (1 - CONFIDENCE) / (AB_METRICS - 1);
+    *out = (struct ab_difference){.confidence = metric == o->metric ? CONFIDENCE : others};
+    for (uint32_t i = 0; i < ab->n_blocks; i++)
+        series_add(&blocks, block_difference(ab, i, metric));
+    for (int side = 0; side < AB_SIDES; side++)
+        out->medians[side] = side_median(ab, side, metric);
+    struct signed_rank r;
+    bool ok = !blocks.failed;
+    if (ok && blocks.n > 0) {
+        ok = signed_rank(blocks.v, blocks.n, out->confidence, &r);
+        out->known = ok;
+        out->percent =
+            (struct signed_rank){percent_of(r.estimate), percent_of(r.low), percent_of(r.high)};
+    }
+    series_fini(&blocks);
+    return ok;
+}
+
+static enum status look(struct job *job, bool *narrow, struct err *err)
+{
+    const struct ab_options *o = job->o;
+    struct ab_difference d;
+    if (!ab_difference(job->ab, o, o->metric, &d))
+        return err_set(err, STATUS_NO_MEMORY, "no memory for an interval");
+    if (o->progress && d.known)
+        o->progress(o->arg, job->ab->n_blocks, &d.percent, job->ab->seconds);
+    *narrow = d.known && job->ab->n_blocks >= AB_LEAST_BLOCKS &&
+              d.percent.high - d.percent.low <= o->width_percent;
+    return STATUS_OK;
+}
+
+enum status ab_run(struct ab *out, const struct ab_options *o, struct err *err)
+{
+    struct job job = {.ab = out, .o = o, .start_us = clock_now_us()};
+    bool narrow = false;
+    enum status st = STATUS_OK;
+    *out = (struct ab){.end = AB_NARROW};
+    random_init(&job.random, o->seed, 0);
+    while (!st && !narrow && out->end == AB_NARROW) {
+        st = run_block(&job, err);
+        if (!st)
+            st = look(&job, &narrow, err);
+        if (!narrow && stopped(&job))
+            out->end = AB_INTERRUPTED;
+        else if (is_late(&job) && !narrow && out->end == AB_NARROW)
+            out->end = AB_TIME;
+    }
+    return st == STATUS_CANCELLED && out->n_pairs > 0 ? STATUS_OK : st;
+}
+
+void ab_fini(struct ab *ab)
+{
+    mem_free(ab->pairs);
+    *ab = (struct ab){0};
+}
