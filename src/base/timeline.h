@@ -3,6 +3,9 @@
  *   received -> parsed -> tokenized -> queued -> admitted -> prefill_started -> first_token
  *            -> first_content;   finished comes when the last token was sampled.
  *
+ * first_content comes when the first text was handed to the connection. An answer that comes whole
+ * tells its own figures, and takes it when all else of its body is made.
+ *
  * Stamps are clock_now_us() values, 0 while the stage has not been reached. The I/O side writes
  * received .. queued and first_content, the engine thread the others; who reads the engine's stamps
  * does so after an acquire on the request's published token count.

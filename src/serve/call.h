@@ -19,7 +19,8 @@ struct choice {
     struct call *call;
     struct request *r; /* NULL before submission and after release */
     uint32_t index;
-    bool begun;                 /* some of it was written */
+    bool begun;                 /* some of it was written, or is in the call's `out` */
+    bool begins;                /* its first content is in the call's `out` */
     uint32_t cached_tokens;     /* once released */
     struct token_cursor cursor; /* of its log probabilities */
     struct metrics_track track;

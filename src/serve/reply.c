@@ -13,20 +13,6 @@ static void put_error(struct call *c, const struct err *e)
         c->form->error(&c->out, e);
 }
 
-static void write_out(struct call *c)
-{
-    struct err e;
-    if (c->out.failed) {
-        buf_clear(&c->out);
-        err_set(&e, STATUS_NO_MEMORY, "no memory for the answer");
-        put_error(c, &e);
-        c->finish = FINISH_ERROR; /* which its end will say */
-    }
-    http_stream_write(c->x, buf_str(&c->out), c->out.len);
-    c->written_us = clock_now_us();
-    buf_clear(&c->out);
-}
-
 /* The call's times are those of the choice whose first content came first, up to the end of the
  * last one. */
 static void take_times(struct call *c, const struct timeline *t, bool first)
@@ -50,6 +36,32 @@ static void measure_first(struct choice *ch)
         return;
     c->measured = true;
     metrics_first(&c->server->metrics, t, c->streaming, c->prompt_tokens);
+}
+
+/* The content of a choice, or what stands for it, was handed to the socket at that moment. */
+static void stamp_first(struct choice *ch, int64_t at_us)
+{
+    request_timeline(ch->r)->at_us[TIMELINE_FIRST_CONTENT] = at_us;
+    measure_first(ch);
+}
+
+static void write_out(struct call *c)
+{
+    struct err e;
+    if (c->out.failed) {
+        buf_clear(&c->out);
+        err_set(&e, STATUS_NO_MEMORY, "no memory for the answer");
+        put_error(c, &e);
+        c->finish = FINISH_ERROR; /* which its end will say */
+    }
+    http_stream_write(c->x, buf_str(&c->out), c->out.len);
+    c->written_us = clock_now_us();
+    buf_clear(&c->out);
+    for (uint32_t i = 0; i < c->n_choices; i++) {
+        if (c->choices[i].begins)
+            stamp_first(&c->choices[i], c->written_us);
+        c->choices[i].begins = false;
+    }
 }
 
 static void measure_news(struct choice *ch)
@@ -192,10 +204,21 @@ static void put_text(struct choice *ch, const struct request_news *news,
     part.logprobs = take_logprobs(ch, all);
     if (part.len > 0 || part.logprobs) {
         c->form->text(&c->out, &c->answer, &part);
+        ch->begins |= !ch->begun;
         ch->begun = true;
     }
     c->out.failed |= echoed && both.failed;
     buf_fini(&both);
+}
+
+/* The end may say when the first content was written. So content that is still to be written goes
+ * out before the end is made; an answer without content has its end, or its error, instead. */
+static void settle_first(struct choice *ch)
+{
+    if (ch->begins)
+        write_out(ch->call);
+    else if (!ch->begun)
+        stamp_first(ch, clock_now_us());
 }
 
 static void put_end(struct choice *ch, enum finish_reason finish)
@@ -203,6 +226,7 @@ static void put_end(struct choice *ch, enum finish_reason finish)
     struct call *c = ch->call;
     struct answer_choice part = {
         .index = ch->index, .first = !ch->begun, .finish = finish_reason_name(finish)};
+    settle_first(ch);
     release(ch);
     struct answer_end end = end_of(c);
     c->form->finish(&c->out, &c->answer, &part, c->n_live == 0 ? &end : NULL);
@@ -240,16 +264,13 @@ static void take_news(struct choice *ch)
     request_read(ch->r, &news);
     all.n_tokens = (uint32_t)(news.tokens - all.tokens) + news.n_tokens;
     all.text_len = (size_t)(news.text - all.text) + news.text_len;
-    if (news.text_len > 0 || news.finish != FINISH_NONE)
-        timeline_stamp(request_timeline(ch->r), TIMELINE_FIRST_CONTENT);
-    if (request_timeline(ch->r)->at_us[TIMELINE_FIRST_CONTENT] != 0)
-        measure_first(ch);
     if (!broken_off(news.finish, &e)) {
         put_text(ch, &news, &all);
         if (news.finish != FINISH_NONE)
             put_end(ch, news.finish);
         return;
     }
+    settle_first(ch);
     release(ch);
     call_cancel(c); /* one is broken: so is the answer */
     put_error(c, &e);
@@ -303,6 +324,7 @@ static void reply_whole(struct call *c)
         buf_puts(&c->out, i > 0 ? c->form->between : "");
         buf_append(&c->out, buf_str(json), json->len);
     }
+    timeline_stamp(&c->timeline, TIMELINE_FIRST_CONTENT); /* of which the tail tells */
     c->form->tail(&c->out, &c->answer, &end);
     c->answered = true;
     if (failed || c->out.failed || !add_timing(c))
@@ -321,18 +343,14 @@ static void keep_choice(struct choice *ch, const struct request_news *all)
                                  .len = all->text_len,
                                  .finish = finish_reason_name(all->finish)};
     struct buf both = {0};
-    struct timeline written = {0};
-    timeline_stamp(&written, TIMELINE_FIRST_CONTENT);
     bool echoed = add_echo(ch, &both, &part.text, &part.len);
     part.logprobs = take_logprobs(ch, all);
     c->form->choice(&ch->json, &c->answer, &part);
     ch->json.failed |= echoed && both.failed;
     buf_fini(&both);
     release(ch);
-    if (c->n_live > 0)
-        return;
-    c->timeline.at_us[TIMELINE_FIRST_CONTENT] = written.at_us[TIMELINE_FIRST_CONTENT];
-    reply_whole(c);
+    if (c->n_live == 0)
+        reply_whole(c);
 }
 
 static void break_off(struct choice *ch, const struct err *e)

@@ -117,6 +117,7 @@ def test_empty_output(server):
     assert len(parts) == 2
     assert parts[0]["choices"][0]["delta"] == {"role": "assistant", "content": ""}
     assert parts[1]["choices"][0]["finish_reason"] == "stop"
+    check_measurements(parts[1])
 
 
 def test_accepted_before_the_first_token(server):
