@@ -17,6 +17,8 @@ struct timeline_ttft timeline_ttft(const struct timeline *t)
             later = t->at_us[i];
         at[i] = later;
     }
+    if (t->at_us[TIMELINE_DECODED] == 0)
+        at[TIMELINE_DECODED] = at[TIMELINE_FIRST_TOKEN];
     return (struct timeline_ttft){
         .receive_us = at[TIMELINE_PARSED] - at[TIMELINE_RECEIVED],
         .tokenize_us = at[TIMELINE_TOKENIZED] - at[TIMELINE_PARSED],
@@ -24,7 +26,8 @@ struct timeline_ttft timeline_ttft(const struct timeline *t)
         .queue_us = at[TIMELINE_ADMITTED] - at[TIMELINE_QUEUED],
         .cache_us = at[TIMELINE_PREFILL_STARTED] - at[TIMELINE_ADMITTED],
         .prefill_us = at[TIMELINE_FIRST_TOKEN] - at[TIMELINE_PREFILL_STARTED],
-        .first_write_us = at[TIMELINE_FIRST_CONTENT] - at[TIMELINE_FIRST_TOKEN],
+        .decode_us = at[TIMELINE_DECODED] - at[TIMELINE_FIRST_TOKEN],
+        .first_write_us = at[TIMELINE_FIRST_CONTENT] - at[TIMELINE_DECODED],
         .total_us = at[TIMELINE_FIRST_CONTENT] - at[TIMELINE_RECEIVED],
     };
 }

@@ -11,10 +11,11 @@ static double ms(int64_t us)
 static json_t *ttft_json(const struct timeline *t)
 {
     struct timeline_ttft parts = timeline_ttft(t);
-    return json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "receive_ms", ms(parts.receive_us),
-                     "tokenize_ms", ms(parts.tokenize_us), "submit_ms", ms(parts.submit_us),
-                     "queue_ms", ms(parts.queue_us), "cache_ms", ms(parts.cache_us), "prefill_ms",
-                     ms(parts.prefill_us), "first_write_ms", ms(parts.first_write_us), "total_ms",
+    return json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "receive_ms",
+                     ms(parts.receive_us), "tokenize_ms", ms(parts.tokenize_us), "submit_ms",
+                     ms(parts.submit_us), "queue_ms", ms(parts.queue_us), "cache_ms",
+                     ms(parts.cache_us), "prefill_ms", ms(parts.prefill_us), "decode_ms",
+                     ms(parts.decode_us), "first_write_ms", ms(parts.first_write_us), "total_ms",
                      ms(parts.total_us));
 }
 

@@ -52,13 +52,10 @@ void answer_ttft(struct buf *out, const struct timeline *timeline)
         const char *name;
         int64_t us;
     } parts[] = {
-        {"receive", t->receive_us},
-        {"tokenize", t->tokenize_us},
-        {"submit", t->submit_us},
-        {"queue", t->queue_us},
-        {"cache", t->cache_us},
-        {"prefill", t->prefill_us},
-        {"first_write", t->first_write_us},
+        {"receive", t->receive_us}, {"tokenize", t->tokenize_us},
+        {"submit", t->submit_us},   {"queue", t->queue_us},
+        {"cache", t->cache_us},     {"prefill", t->prefill_us},
+        {"decode", t->decode_us},   {"first_write", t->first_write_us},
         {"total", t->total_us},
     };
     buf_puts(out, ",\"ttft\":{");
@@ -73,7 +70,6 @@ void answer_ttft(struct buf *out, const struct timeline *timeline)
 void answer_server_timing(struct buf *out, const struct timeline *t)
 {
     const struct timeline_ttft parts = timeline_ttft(t);
-    int64_t first = t->at_us[TIMELINE_FIRST_TOKEN], end = t->at_us[TIMELINE_FINISHED];
     const struct {
         const char *name;
         int64_t us;
@@ -84,9 +80,9 @@ void answer_server_timing(struct buf *out, const struct timeline *t)
         {"queue", parts.queue_us},
         {"cache", parts.cache_us},
         {"prefill", parts.prefill_us},
-        {"ttft", first - t->at_us[TIMELINE_RECEIVED]},
-        {"decode", end - first},
-        {"write", t->at_us[TIMELINE_FIRST_CONTENT] - end},
+        {"ttft", parts.total_us - parts.decode_us - parts.first_write_us},
+        {"decode", parts.decode_us},
+        {"write", parts.first_write_us},
         {"total", parts.total_us},
     };
     for (size_t i = 0; i < sizeof entries / sizeof *entries; i++) {

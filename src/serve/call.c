@@ -35,9 +35,9 @@ static void put_parts(struct buf *out, const struct timeline *timeline)
     buf_printf(out,
                " receive_us=%" PRId64 " tokenize_us=%" PRId64 " submit_us=%" PRId64
                " queue_us=%" PRId64 " cache_us=%" PRId64 " prefill_us=%" PRId64
-               " first_write_us=%" PRId64 " ttft_us=%" PRId64,
+               " decode_us=%" PRId64 " first_write_us=%" PRId64 " ttft_us=%" PRId64,
                t.receive_us, t.tokenize_us, t.submit_us, t.queue_us, t.cache_us, t.prefill_us,
-               t.first_write_us, t.total_us);
+               t.decode_us, t.first_write_us, t.total_us);
 }
 
 static void log_call(const struct call *c)

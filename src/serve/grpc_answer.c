@@ -115,13 +115,15 @@ static void put_measured(struct buf *out, response *r, const struct answer_end *
     usage.completion_tokens = e->completion_tokens;
     usage.cached_tokens = e->cached_tokens;
     ttft.has_receive_ms = ttft.has_tokenize_ms = ttft.has_submit_ms = ttft.has_queue_ms = true;
-    ttft.has_cache_ms = ttft.has_prefill_ms = ttft.has_first_write_ms = ttft.has_total_ms = true;
+    ttft.has_cache_ms = ttft.has_prefill_ms = ttft.has_decode_ms = true;
+    ttft.has_first_write_ms = ttft.has_total_ms = true;
     ttft.receive_ms = ms(t.receive_us);
     ttft.tokenize_ms = ms(t.tokenize_us);
     ttft.submit_ms = ms(t.submit_us);
     ttft.queue_ms = ms(t.queue_us);
     ttft.cache_ms = ms(t.cache_us);
     ttft.prefill_ms = ms(t.prefill_us);
+    ttft.decode_ms = ms(t.decode_us);
     ttft.first_write_ms = ms(t.first_write_us);
     ttft.total_ms = ms(t.total_us);
     metrics.has_generation_time_ms = metrics.has_mean_itl_ms = metrics.has_tokens_per_second = true;

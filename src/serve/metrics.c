@@ -30,8 +30,10 @@ void metrics_parts(const struct timeline *t, bool streamed, int64_t us[METRICS_T
     struct timeline seen = {0};
     memcpy(seen.at_us, t->at_us,
            TIMELINE_FINISHED * sizeof *t->at_us); /* that is the engine's yet */
-    if (!streamed)
+    if (!streamed) {
+        seen.at_us[TIMELINE_DECODED] = 0;
         seen.at_us[TIMELINE_FIRST_CONTENT] = t->at_us[TIMELINE_FIRST_TOKEN];
+    }
     struct timeline_ttft parts = timeline_ttft(&seen);
     us[METRICS_RECEIVE] = parts.receive_us;
     us[METRICS_TOKENIZE] = parts.tokenize_us;

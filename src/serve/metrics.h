@@ -16,7 +16,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Histograms; the first METRICS_PARTS are the parts of TTFT in their order. */
+/* Histograms; the first METRICS_PARTS are the parts of TTFT in their order, but for `decode`: TTFT
+ * ends before it here. */
 enum metrics_id {
     METRICS_RECEIVE,
     METRICS_TOKENIZE,

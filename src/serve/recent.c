@@ -34,11 +34,11 @@ const char *recent_cache(bool cache_on, uint32_t n_prompts, uint32_t prompt_toke
 static void put_timeline(struct buf *out, const struct timeline *t)
 {
     static const char *const names[TIMELINE_STAGES] = {
-        [TIMELINE_RECEIVED] = "received",       [TIMELINE_PARSED] = "parsed",
-        [TIMELINE_TOKENIZED] = "tokenized",     [TIMELINE_QUEUED] = "queued",
-        [TIMELINE_ADMITTED] = "admitted",       [TIMELINE_PREFILL_STARTED] = "prefill_started",
-        [TIMELINE_FIRST_TOKEN] = "first_token", [TIMELINE_FIRST_CONTENT] = "first_content",
-        [TIMELINE_FINISHED] = "finished",
+        [TIMELINE_RECEIVED] = "received",           [TIMELINE_PARSED] = "parsed",
+        [TIMELINE_TOKENIZED] = "tokenized",         [TIMELINE_QUEUED] = "queued",
+        [TIMELINE_ADMITTED] = "admitted",           [TIMELINE_PREFILL_STARTED] = "prefill_started",
+        [TIMELINE_FIRST_TOKEN] = "first_token",     [TIMELINE_DECODED] = "decoded",
+        [TIMELINE_FIRST_CONTENT] = "first_content", [TIMELINE_FINISHED] = "finished",
     };
     buf_puts(out, ",\"timeline\":{");
     for (int i = 0; i < TIMELINE_STAGES; i++) {

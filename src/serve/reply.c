@@ -324,6 +324,7 @@ static void reply_whole(struct call *c)
         buf_puts(&c->out, i > 0 ? c->form->between : "");
         buf_append(&c->out, buf_str(json), json->len);
     }
+    c->timeline.at_us[TIMELINE_DECODED] = c->timeline.at_us[TIMELINE_FINISHED];
     timeline_stamp(&c->timeline, TIMELINE_FIRST_CONTENT); /* of which the tail tells */
     c->form->tail(&c->out, &c->answer, &end);
     c->answered = true;

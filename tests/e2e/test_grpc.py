@@ -99,9 +99,12 @@ def test_a_stream_says_what_http_says(stub, pb, host):
 def test_one_response_says_what_a_stream_says(stub, pb):
     ask = pb.GenerateRequest(prompt="Hello", sampling=pb.Sampling(**SAMPLING))
     whole = stub.GenerateBlocking(ask)
-    assert whole.choices[0].text == text_of(stub.Generate(ask))
+    streamed = list(stub.Generate(ask))
+    assert whole.choices[0].text == text_of(streamed)
     assert whole.choices[0].finish_reason == "length"
     assert whole.usage.completion_tokens == 24 and whole.ttft.total_ms > 0
+    assert whole.ttft.decode_ms == whole.metrics.generation_time_ms > 0
+    assert streamed[-1].ttft.decode_ms == 0
 
 
 def test_choices(stub, pb):

@@ -187,6 +187,8 @@ def test_server_timing(fresh):
         assert us[part] == round(answer["ttft"][part + "_ms"] * 1000)
     assert us["ttft"] == sum(us[part] for part in parts)
     assert us["total"] == us["ttft"] + us["decode"] + us["write"]
+    for entry, part in {"decode": "decode_ms", "write": "first_write_ms"}.items():
+        assert us[entry] == round(answer["ttft"][part] * 1000)
 
 
 def test_the_ring_says_what_the_response_said(fresh):
@@ -210,11 +212,13 @@ def test_the_ring_says_what_the_response_said(fresh):
     assert entry["timeline"]["received_ms"] == 0
     assert None not in times
     assert entry["timeline"]["first_content_ms"] == answer["ttft"]["total_ms"]
+    assert entry["timeline"]["decoded_ms"] == entry["timeline"]["finished_ms"]
 
     last = chunks(fresh, COMPLETION, {"prompt": "exactly these words", "max_tokens": 3})[-1]
     entry = recent(fresh)[0]
     assert entry["id"] == last["id"] and entry["ttft"] == last["ttft"] and entry["stream"]
     assert entry["waited"] == last["waited"] and entry["cache"] == last["cache"]
+    assert entry["timeline"]["decoded_ms"] is None
     assert entry["cache"] == "hit" and entry["cached_tokens"] == entry["prompt_tokens"] - 1
 
 

@@ -11,7 +11,7 @@ from wire import chunks, connect, post_bytes, read_response, stream, text_of
 HELLO = {"messages": [{"role": "user", "content": "Say hello in five languages."}],
          "temperature": 0, "max_tokens": 24}
 PARTS = ["receive_ms", "tokenize_ms", "submit_ms", "queue_ms", "cache_ms", "prefill_ms",
-         "first_write_ms"]
+         "decode_ms", "first_write_ms"]
 # byte-level text of a random model: most of it is no UTF-8, and characters span tokens
 NOISE = {"prompt": "noise", "temperature": 1, "seed": 7, "max_tokens": 120, "ignore_eos": True}
 
@@ -49,6 +49,19 @@ def test_order_of_chunks(server):
     assert all("usage" not in p for p in parts)
     check_measurements(last)
     assert all("ttft" not in p for p in parts[:-1])
+
+
+def test_decode_is_a_part_of_whole_answers_alone(server):
+    """The generation is not hidden in the first write, and the stream's first token waits for
+    none of it."""
+    body = HELLO | {"max_tokens": 30, "ignore_eos": True}
+    _, whole = server.post("/v1/chat/completions", body)
+    check_measurements(whole)
+    ttft, generation = whole["ttft"], whole["metrics"]["generation_time_ms"]
+    assert ttft["decode_ms"] == generation > ttft["first_write_ms"]
+    last = chunks(server, "/v1/chat/completions", body)[-1]
+    check_measurements(last)
+    assert last["ttft"]["decode_ms"] == 0 < last["metrics"]["generation_time_ms"]
 
 
 def test_usage_only_when_asked(server):

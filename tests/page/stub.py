@@ -20,6 +20,7 @@ TTFT = {
     "queue_ms": 180.0,
     "cache_ms": 0.6,
     "prefill_ms": 60.0,
+    "decode_ms": 0.0,
     "first_write_ms": 1.0,
     "total_ms": 242.0,
 }

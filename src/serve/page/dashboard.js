@@ -7,7 +7,7 @@ import { History, rate } from './history.js';
 import { live } from './live.js';
 import { RequestList } from './requests.js';
 import { keepSetting, setting } from './store.js';
-import { SERVER_PARTS } from './waterfall.js';
+import { STREAMED_PARTS } from './waterfall.js';
 
 const SPANS = [
     { ms: 60000, name: '1 min' },
@@ -32,7 +32,7 @@ const CHARTS = [
         note: 'mean of each part in the last minute',
         unit: 'ms',
         stacked: true,
-        lines: SERVER_PARTS.map(({ key, name }) => ({
+        lines: STREAMED_PARTS.map(({ key, name }) => ({
             name,
             colour: `--part-${key}`,
             value: (s) => s.parts?.[key],

@@ -5,7 +5,7 @@ import { el, fill } from './dom.js';
 import { clockTime, count, duration, plural } from './format.js';
 import { keepSetting, setting } from './store.js';
 import { AXES, cameAt, commonAxis, ticks } from './timeline.js';
-import { PARTS, splitOf } from './waterfall.js';
+import { STREAMED_PARTS, splitOf } from './waterfall.js';
 import { partsTable } from './waterfallview.js';
 
 const SHOWN = 40;
@@ -164,7 +164,7 @@ export class RequestList {
 }
 
 function legend() {
-    const names = [...PARTS.slice(0, -1), { key: 'decode', name: 'the rest of the answer' }];
+    const names = [...STREAMED_PARTS, { key: 'decode', name: 'the rest of the answer' }];
     return el(
         'ul',
         { class: 'legend' },

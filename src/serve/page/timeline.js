@@ -10,6 +10,7 @@ const STAMPS = [
     'admitted',
     'prefill_started',
     'first_token',
+    'decoded',
     'first_content',
 ];
 
@@ -18,8 +19,9 @@ const STAMPS = [
  */
 
 /**
- * What an entry of /v1/debug/requests spent its time on: the parts of TTFT, then `decode`. A
- * request that ended before its first token spent the rest on the part that was under way.
+ * What an entry of /v1/debug/requests spent its time on: the parts of TTFT, of a streamed answer
+ * then `decode`. A request that ended before its first content spent the rest on the part that was
+ * under way.
  * @param {object} entry
  * @returns {Segment[]}
  */
@@ -29,6 +31,7 @@ export function segmentsOf(entry) {
     let from = 0;
     for (let i = 1; i < STAMPS.length; i++) {
         const to = at(STAMPS[i]);
+        if (entry.stream && STAMPS[i] === 'decoded') continue;
         if (to === null) return ended(segments, SERVER_PARTS[i - 1].key, from, at('finished'));
         segments.push({ key: SERVER_PARTS[i - 1].key, from, to });
         from = to;
@@ -40,6 +43,12 @@ function ended(segments, key, from, finished) {
     return finished !== null && finished > from
         ? [...segments, { key, from, to: finished }]
         : segments;
+}
+
+/* Without what comes after the first token was computed (whole answers) or sent (streams). */
+function upToFirst(segments) {
+    const n = segments.findIndex((s) => s.key === 'decode');
+    return n < 0 ? segments : segments.slice(0, n);
 }
 
 /** Unix milliseconds of its first byte. */
@@ -61,7 +70,7 @@ export const AXES = [
  */
 export function commonAxis(entries, kind) {
     const segments = entries.map((e) =>
-        segmentsOf(e).filter((s) => kind !== 'first' || s.key !== 'decode'),
+        kind === 'first' ? upToFirst(segmentsOf(e)) : segmentsOf(e),
     );
     const first = Math.min(...entries.map(cameAt));
     const begins = entries.map((e) => (kind === 'clock' ? cameAt(e) - first : 0));

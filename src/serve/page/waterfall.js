@@ -11,12 +11,16 @@ export const PARTS = [
     { key: 'queue', name: 'queue', what: 'waiting for its turn' },
     { key: 'cache', name: 'cache load', what: 'taking what the prefix cache has' },
     { key: 'prefill', name: 'prefill', what: 'computing the prompt, first token included' },
-    { key: 'first_write', name: 'first write', what: 'from the first token to its bytes sent' },
+    { key: 'decode', name: 'decode', what: 'computing the rest, of an answer that comes whole' },
+    { key: 'first_write', name: 'first write', what: 'until the first bytes of it were sent' },
     { key: 'network', name: 'network', what: 'the way there and back, and this browser' },
 ];
 
 /** Those that the server measures. */
 export const SERVER_PARTS = PARTS.slice(0, -1);
+
+/** Those of an answer that is streamed. */
+export const STREAMED_PARTS = SERVER_PARTS.filter((p) => p.key !== 'decode');
 
 /**
  * @typedef {{key: string, name: string, what: string, ms: number, shown: string}} Part
@@ -32,7 +36,8 @@ export const SERVER_PARTS = PARTS.slice(0, -1);
  * @returns {Split}
  */
 export function splitOf(ttft, clientMs) {
-    const parts = SERVER_PARTS.map((p) => ({ ...p, ms: positive(ttft[`${p.key}_ms`]) }));
+    const own = ttft.decode_ms > 0 ? SERVER_PARTS : STREAMED_PARTS;
+    const parts = own.map((p) => ({ ...p, ms: positive(ttft[`${p.key}_ms`]) }));
     const server = parts.reduce((sum, p) => sum + p.ms, 0);
     if (Number.isFinite(clientMs))
         parts.push({ ...PARTS.at(-1), ms: Math.max(0, clientMs - server) });

@@ -117,6 +117,9 @@ test('parts add up to the total, as shown too', () => {
     assert.deepEqual(roundTogether([0.4, 0.4, 0.4], 0), [1, 0, 0]);
     assert.equal(splitOf({}, 0).shown, '0.00 ms');
     assert.equal(splitOf(ttft, 29493.4).shown, '29.49 s');
+    const keys = (t) => splitOf(t).parts.map((p) => p.key);
+    assert.deepEqual(keys({ ...ttft, decode_ms: 0 }), keys(ttft), 'a stream has no such row');
+    assert.deepEqual(keys({ ...ttft, decode_ms: 5 }).slice(-3), ['prefill', 'decode', 'first_write']);
 });
 
 test('the facts of an answer', () => {
@@ -170,6 +173,14 @@ test('timelines', () => {
     const entry = { created: 2, timeline: { received_ms: 0, parsed_ms: 1, tokenized_ms: 2, queued_ms: 3,
         admitted_ms: null, finished_ms: 9 } };
     assert.deepEqual(segmentsOf(entry).at(-1), { key: 'queue', from: 3, to: 9 });
+    const times = { ...entry.timeline, admitted_ms: 4, prefill_started_ms: 5, first_token_ms: 6, decoded_ms: null,
+        first_content_ms: 7 };
+    const from = (e, n) => segmentsOf(e).slice(n).map((s) => [s.key, s.from, s.to]);
+    assert.deepEqual(from({ stream: true, timeline: times }, 6), [['first_write', 6, 7], ['decode', 7, 9]]);
+    const whole = { stream: false, timeline: { ...times, decoded_ms: 9, first_content_ms: 10 } };
+    assert.deepEqual(from(whole, 6), [['decode', 6, 9], ['first_write', 9, 10]]);
+    assert.deepEqual(from({ stream: false, timeline: { ...times, first_content_ms: null } }, 6), [['decode', 6, 9]]);
+    assert.equal(commonAxis([{ ...whole, created: 2 }], 'first').length, 6);
     const later = { ...entry, created: 3 };
     const axis = commonAxis([entry, later], 'clock');
     assert.deepEqual([axis.begins, axis.length], [[0, 1000], 1009]);

@@ -110,18 +110,38 @@ static void buffers_read_a_whole_stream_up_to_the_limit(void **state)
 static void ttft_parts_add_up_whatever_is_missing(void **state)
 {
     (void)state;
-    for (unsigned present = 0; present < 256; present++) {
+    for (unsigned present = 0; present < 512; present++) {
         struct timeline t = {{0}};
-        for (int i = 0; i < 8; i++)
-            if (present & (1u << i) || i == 0 || i == 7)
+        for (int i = 0; i < 9; i++)
+            if (present & (1u << i) || i == 0 || i == 8)
                 t.at_us[i] = 1000 + i * i * 10;
         struct timeline_ttft p = timeline_ttft(&t);
         int64_t sum = p.receive_us + p.tokenize_us + p.submit_us + p.queue_us + p.cache_us +
-                      p.prefill_us + p.first_write_us;
+                      p.prefill_us + p.decode_us + p.first_write_us;
         assert_int_equal(sum, p.total_us);
-        assert_int_equal(p.total_us, 490);
+        assert_int_equal(p.total_us, 640);
         assert_true(p.receive_us >= 0 && p.queue_us >= 0 && p.prefill_us >= 0);
+        assert_true(p.decode_us >= 0 && p.first_write_us >= 0);
     }
+}
+
+static void only_a_whole_answer_has_a_decode_part(void **state)
+{
+    (void)state;
+    struct timeline t = {.at_us = {[TIMELINE_RECEIVED] = 1000,
+                                   [TIMELINE_PREFILL_STARTED] = 1100,
+                                   [TIMELINE_FIRST_TOKEN] = 1500,
+                                   [TIMELINE_FIRST_CONTENT] = 9007,
+                                   [TIMELINE_FINISHED] = 9000}};
+    struct timeline_ttft streamed = timeline_ttft(&t);
+    assert_int_equal(streamed.decode_us, 0);
+    assert_int_equal(streamed.first_write_us, 7507);
+    t.at_us[TIMELINE_DECODED] = t.at_us[TIMELINE_FINISHED];
+    struct timeline_ttft whole = timeline_ttft(&t);
+    assert_int_equal(whole.prefill_us, 400);
+    assert_int_equal(whole.decode_us, 7500);
+    assert_int_equal(whole.first_write_us, 7);
+    assert_int_equal(whole.total_us, streamed.total_us);
 }
 
 static void a_stage_is_stamped_once(void **state)
@@ -184,6 +204,7 @@ int main(void)
         cmocka_unit_test(buffers_grow_stop_at_the_limit_and_stay_terminated),
         cmocka_unit_test(buffers_read_a_whole_stream_up_to_the_limit),
         cmocka_unit_test(ttft_parts_add_up_whatever_is_missing),
+        cmocka_unit_test(only_a_whole_answer_has_a_decode_part),
         cmocka_unit_test(a_stage_is_stamped_once),
         cmocka_unit_test(cpu_masks_parse),
         cmocka_unit_test(log_values_are_quoted_and_cut),

@@ -59,7 +59,9 @@ static void an_unstreamed_one_counts_to_its_first_token(void **state)
 {
     (void)state;
     struct metrics *m = make();
-    metrics_first(m, &times, false, 10);
+    struct timeline whole = times;
+    whole.at_us[TIMELINE_DECODED] = whole.at_us[TIMELINE_FINISHED];
+    metrics_first(m, &whole, false, 10);
     assert_int_equal(of(m, METRICS_TTFT).sum, 11000);
     assert_int_equal(of(m, METRICS_FIRST_WRITE).sum, 0);
     free(m);

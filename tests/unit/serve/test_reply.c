@@ -165,6 +165,7 @@ static void test_first_content_is_written(void **state)
     assert_int_equal(us_of(ttft, "first_write_ms"),
                      got.done_us[0] - t->at_us[TIMELINE_FIRST_TOKEN]);
     assert_true(us_of(ttft, "first_write_ms") >= WRITE_US);
+    assert_int_equal(us_of(ttft, "decode_ms"), 0);
     end(&s, ttft);
 }
 
@@ -208,6 +209,9 @@ static void test_unstreamed(void **state)
     assert_int_equal(t->at_us[TIMELINE_FIRST_CONTENT], got.began_us[0]);
     assert_true(t->at_us[TIMELINE_FIRST_CONTENT] - t->at_us[TIMELINE_FINISHED] >= CHOICE_US);
     assert_int_equal(us_of(ttft, "total_ms"), got.began_us[0] - t->at_us[TIMELINE_RECEIVED]);
+    assert_int_equal(us_of(ttft, "decode_ms"),
+                     t->at_us[TIMELINE_FINISHED] - t->at_us[TIMELINE_FIRST_TOKEN]);
+    assert_int_equal(us_of(ttft, "first_write_ms"), got.began_us[0] - t->at_us[TIMELINE_FINISHED]);
     end(&s, ttft);
 }
 

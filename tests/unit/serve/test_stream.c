@@ -224,6 +224,7 @@ static void test_measurements(void **state)
     const json_t *ttft = json_object_get(whole, "ttft");
     static const char *const parts[] = {"receive_ms", "tokenize_ms", "submit_ms",     "queue_ms",
                                         "cache_ms",   "prefill_ms",  "first_write_ms"};
+    assert_int_equal(thousandths(ttft, "decode_ms"), 0); /* nothing said that it came whole */
     long sum = 0;
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         sum += thousandths(ttft, parts[i]);
