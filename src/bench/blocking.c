@@ -93,6 +93,21 @@ static void first_token_row(struct buf *out, struct blocking *b, double percent)
     row(out, label, v, of_ttft);
 }
 
+/* What of it came after the first token: of a stream nothing. No row where no server tells. */
+static void decode_row(struct buf *out, struct blocking *b)
+{
+    double v[COLUMNS] = {NAN, NAN, NAN, NAN, NAN};
+    bool told = false;
+    for (int i = 0; i < BLOCKING_MODES; i++) {
+        if (!b->has[i])
+            continue;
+        v[i] = series_percentile(&b->of[i].pooled.decode, 50);
+        told |= !isnan(v[i]);
+    }
+    if (told)
+        row(out, "of it decode P50", v);
+}
+
 static void throughput_row(struct buf *out, const struct blocking *b)
 {
     double v[BLOCKING_MODES];
@@ -135,6 +150,7 @@ bool blocking_table(struct buf *out, struct blocking *b)
     buf_printf(out, " %19s %19s\n", names[BLOCKING_WHOLE], names[BLOCKING_SYNC]);
     for (size_t i = 0; i < PERCENTS; i++)
         first_token_row(out, b, percents[i]);
+    decode_row(out, b);
     throughput_row(out, b);
     count_row(out, b);
     generators(out, b);

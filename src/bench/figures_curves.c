@@ -139,8 +139,8 @@ static void add_line(struct drawing *d, const json_t *line, size_t index, size_t
     buf_puts(&name, text_of(line, "name"));
     enum svg_style style = style_of(line);
     struct svg_chart *c = &d->figure->chart;
-    size_t at =
-        svg_add_line(c, buf_str(&name), style, several ? figures_colour(file) : (unsigned)index);
+    unsigned colour = several ? figures_colour(file) : (unsigned)(index % SVG_COLOURS);
+    size_t at = svg_add_line(c, buf_str(&name), style, colour);
     if (at < c->n_lines)
         c->lines[at].dashed = index % OVERLAY_LINES && several ? true : index >= SVG_COLOURS;
     add_points(d, at, style, json_object_get(line, "points"));

@@ -198,7 +198,7 @@ static void add_distribution(struct figures *f, struct quantity *q)
 /* ---- The parts of TTFT ---- */
 
 /* All colours apart from their neighbours'. */
-static const unsigned part_colours[SAMPLES_PARTS] = {7, 5, 6, 1, 3, 0, 2, 4};
+static const unsigned part_colours[SAMPLES_PARTS] = {7, 5, 6, 1, 3, 0, SVG_PALE, 2, 4};
 static const double split_at[] = {50, 90, 95, 99};
 #define N_SPLIT (sizeof split_at / sizeof split_at[0])
 
@@ -219,6 +219,15 @@ static void add_part(struct svg_chart *c, int part, double parts[N_SPLIT][SAMPLE
     }
 }
 
+/* Streamed answers have none: they need no place in the legend for it. */
+static bool has_decode(double parts[N_SPLIT][SAMPLES_PARTS])
+{
+    for (size_t i = 0; i < N_SPLIT; i++)
+        if (parts[i][SAMPLES_DECODE] > 0)
+            return true;
+    return false;
+}
+
 static void add_split(struct figures *f, const struct figures_source *source)
 {
     const struct samples *s = &source->samples;
@@ -236,7 +245,8 @@ static void add_split(struct figures *f, const struct figures_source *source)
         samples_parts_at(s, split_at[i], parts[i]);
     }
     for (int part = 0; part < SAMPLES_PARTS; part++)
-        add_part(c, part, parts, base);
+        if (part != SAMPLES_DECODE || has_decode(parts))
+            add_part(c, part, parts, base);
     if (samples_window(s) > 1)
         buf_printf(&figure->note,
                    "Each bar: the mean parts of the %zu requests nearest to that percentile.",

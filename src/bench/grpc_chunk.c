@@ -38,7 +38,7 @@ static void take_ms(double *out, protobuf_c_boolean has, double ms)
 
 static void take_ttft(struct openai_chunk *c, const Firstlight__V1__Ttft *t)
 {
-    struct timeline_ttft parts;
+    struct timeline_ttft parts = {0};
     if (!t)
         return;
     if (part(t->has_receive_ms, t->receive_ms, &parts.receive_us) &&
@@ -49,6 +49,7 @@ static void take_ttft(struct openai_chunk *c, const Firstlight__V1__Ttft *t)
         part(t->has_prefill_ms, t->prefill_ms, &parts.prefill_us) &&
         part(t->has_first_write_ms, t->first_write_ms, &parts.first_write_us) &&
         part(t->has_total_ms, t->total_ms, &parts.total_us)) {
+        part(t->has_decode_ms, t->decode_ms, &parts.decode_us); /* older servers have none */
         c->has_ttft = true;
         c->ttft = parts;
     }

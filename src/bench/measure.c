@@ -260,12 +260,12 @@ static json_t *ttft_json(const struct record *r)
     const struct timeline_ttft *t = &r->ttft;
     if (!r->has_ttft)
         return json_null();
-    return json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "receive_ms",
-                     (double)t->receive_us / 1e3, "tokenize_ms", (double)t->tokenize_us / 1e3,
-                     "submit_ms", (double)t->submit_us / 1e3, "queue_ms", (double)t->queue_us / 1e3,
-                     "cache_ms", (double)t->cache_us / 1e3, "prefill_ms",
-                     (double)t->prefill_us / 1e3, "first_write_ms", (double)t->first_write_us / 1e3,
-                     "total_ms", (double)t->total_us / 1e3);
+    return json_pack(
+        "{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "receive_ms", (double)t->receive_us / 1e3,
+        "tokenize_ms", (double)t->tokenize_us / 1e3, "submit_ms", (double)t->submit_us / 1e3,
+        "queue_ms", (double)t->queue_us / 1e3, "cache_ms", (double)t->cache_us / 1e3, "prefill_ms",
+        (double)t->prefill_us / 1e3, "decode_ms", (double)t->decode_us / 1e3, "first_write_ms",
+        (double)t->first_write_us / 1e3, "total_ms", (double)t->total_us / 1e3);
 }
 
 static json_t *chunks_json(const struct record *r, int64_t start_us)
@@ -324,13 +324,13 @@ static json_t *background_json(const struct load_result *run)
 
 static json_t *distributions_json(struct summary *s)
 {
-    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "add_request",
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "add_request",
                      result_spread(&s->add_request), "queue", result_spread(&s->queue), "prefill",
-                     result_spread(&s->prefill), "ttft", result_spread(&s->ttft), "tpot",
-                     result_spread(&s->tpot), "itl", result_spread(&s->itl), "latency",
-                     result_spread(&s->latency), "client_minus_server",
-                     result_spread(&s->client_minus_server), "background_gap",
-                     result_spread(&s->background_gap));
+                     result_spread(&s->prefill), "decode", result_spread(&s->decode), "ttft",
+                     result_spread(&s->ttft), "tpot", result_spread(&s->tpot), "itl",
+                     result_spread(&s->itl), "latency", result_spread(&s->latency),
+                     "client_minus_server", result_spread(&s->client_minus_server),
+                     "background_gap", result_spread(&s->background_gap));
 }
 
 static json_t *machine_json(const struct machine_run *m)

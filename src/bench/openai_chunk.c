@@ -155,11 +155,12 @@ static bool part(const json_t *ttft, const char *name, int64_t *us)
 
 static void take_ttft(struct openai_chunk *c, const json_t *ttft)
 {
-    struct timeline_ttft t;
+    struct timeline_ttft t = {0};
     if (part(ttft, "receive_ms", &t.receive_us) && part(ttft, "tokenize_ms", &t.tokenize_us) &&
         part(ttft, "submit_ms", &t.submit_us) && part(ttft, "queue_ms", &t.queue_us) &&
         part(ttft, "cache_ms", &t.cache_us) && part(ttft, "prefill_ms", &t.prefill_us) &&
         part(ttft, "first_write_ms", &t.first_write_us) && part(ttft, "total_ms", &t.total_us)) {
+        part(ttft, "decode_ms", &t.decode_us); /* older servers have none */
         c->has_ttft = true;
         c->ttft = t;
     }

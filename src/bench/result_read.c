@@ -146,9 +146,9 @@ static enum status optional_all(const struct place *p, const json_t *object,
 static enum status check_ttft(const struct place *p, const json_t *ttft)
 {
     static const struct field fields[] = {
-        {"receive_ms", WANT_NUMBER},     {"tokenize_ms", WANT_NUMBER}, {"submit_ms", WANT_NUMBER},
-        {"queue_ms", WANT_NUMBER},       {"cache_ms", WANT_NUMBER},    {"prefill_ms", WANT_NUMBER},
-        {"first_write_ms", WANT_NUMBER}, {"total_ms", WANT_NUMBER}};
+        {"receive_ms", WANT_NUMBER}, {"tokenize_ms", WANT_NUMBER},    {"submit_ms", WANT_NUMBER},
+        {"queue_ms", WANT_NUMBER},   {"cache_ms", WANT_NUMBER},       {"prefill_ms", WANT_NUMBER},
+        {"decode_ms", WANT_NUMBER},  {"first_write_ms", WANT_NUMBER}, {"total_ms", WANT_NUMBER}};
     struct place inner = *p;
     if (!ttft || json_is_null(ttft))
         return STATUS_OK;

@@ -11,12 +11,12 @@
 #define WINDOW_SHARE 0.01
 
 const char *const samples_part_names[SAMPLES_PARTS] = {
-    "receive", "tokenize", "submit",      "queue",
-    "cache",   "prefill",  "first write", "network and client"};
+    "receive",     "tokenize",          "submit", "queue", "cache", "prefill", "decode",
+    "first write", "network and client"};
 
-static const char *const part_keys[SAMPLES_OUTSIDE] = {"receive_ms",    "tokenize_ms", "submit_ms",
-                                                       "queue_ms",      "cache_ms",    "prefill_ms",
-                                                       "first_write_ms"};
+static const char *const part_keys[SAMPLES_OUTSIDE] = {"receive_ms", "tokenize_ms",   "submit_ms",
+                                                       "queue_ms",   "cache_ms",      "prefill_ms",
+                                                       "decode_ms",  "first_write_ms"};
 
 double samples_number(const json_t *v)
 {
@@ -29,12 +29,15 @@ static double field(const json_t *object, const char *key)
     return samples_number(json_object_get(object, key));
 }
 
-/* All seven parts, none negative; what the client saw beyond them happened outside. */
+/* All eight parts, none negative; what the client saw beyond them happened outside. An older file
+ * has no decode. */
 static bool read_parts(struct sample *s, const json_t *ttft)
 {
     double sum = 0;
     for (int i = 0; i < SAMPLES_OUTSIDE; i++) {
         double ms = field(ttft, part_keys[i]);
+        if (i == SAMPLES_DECODE && isnan(ms))
+            ms = 0;
         if (isnan(ms))
             return false;
         s->parts[i] = fmax(ms, 0);

@@ -16,6 +16,7 @@ enum samples_part {
     SAMPLES_QUEUE,
     SAMPLES_CACHE,
     SAMPLES_PREFILL,
+    SAMPLES_DECODE, /* of an answer that came whole */
     SAMPLES_FIRST_WRITE,
     SAMPLES_OUTSIDE, /* what the server does not see: network and client */
     SAMPLES_PARTS,

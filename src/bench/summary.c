@@ -87,6 +87,8 @@ static void add_parts(struct summary *s, const struct record *r)
     series_add(&s->add_request, (double)(t->receive_us + t->tokenize_us + t->submit_us) / 1e3);
     series_add(&s->queue, (double)t->queue_us / 1e3);
     series_add(&s->prefill, (double)(t->cache_us + t->prefill_us) / 1e3);
+    if (r->whole && t->decode_us > 0) /* an older server does not tell it */
+        series_add(&s->decode, (double)t->decode_us / 1e3);
 }
 
 /* The server's view of the whole: what it says in one number, else the sum of its parts. */
@@ -143,8 +145,8 @@ static void add_run(struct summary *s, const struct load_result *run, const stru
 /* Every series of a summary. */
 #define SUMMARY_SERIES(s)                                                                          \
     {                                                                                              \
-        &(s)->add_request, &(s)->queue, &(s)->prefill, &(s)->ttft, &(s)->tpot, &(s)->itl,          \
-            &(s)->latency, &(s)->client_minus_server, &(s)->background_gap                         \
+        &(s)->add_request, &(s)->queue, &(s)->prefill, &(s)->decode, &(s)->ttft, &(s)->tpot,       \
+            &(s)->itl, &(s)->latency, &(s)->client_minus_server, &(s)->background_gap              \
     }
 
 /* NAN when nothing lasted or nothing came: how fast a target is that answered nothing, or counts

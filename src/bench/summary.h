@@ -32,6 +32,7 @@ struct summary {
     struct series add_request; /* sent -> queued; the server's receive + tokenize + submit */
     struct series queue;       /* queued -> admitted */
     struct series prefill;     /* admitted -> first token */
+    struct series decode;      /* first token -> last, of answers that came whole */
     struct series ttft, tpot, itl, latency;
     struct series client_minus_server; /* client's TTFT - the server's total; what the network and
                                           the two programs' I/O add */

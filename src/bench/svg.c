@@ -28,13 +28,13 @@ const char svg_css[] =
     ".chart .box{fill:currentColor;shape-rendering:crispEdges}\n"
     ".chart .c0{color:#0072b2}.chart .c1{color:#e69f00}.chart .c2{color:#009e73}\n"
     ".chart .c3{color:#cc79a7}.chart .c4{color:#d55e00}.chart .c5{color:#56b4e9}\n"
-    ".chart .c6{color:#c9b800}.chart .c7{color:#8c9198}\n"
+    ".chart .c6{color:#c9b800}.chart .c7{color:#8c9198}.chart .c8{color:#c3c9d0}\n"
     "@media (prefers-color-scheme:dark){\n"
     ".chart text{fill:#c3c8ce}.chart .title{fill:#eceff2}.chart .paper{fill:#15181c}\n"
     ".chart .grid{stroke:#2b3036}.chart .axis{stroke:#767d85}.chart .mark{stroke:#a4abb3}\n"
     ".chart .over{stroke:#15181c}\n"
     ".chart .c0{color:#56b4e9}.chart .c5{color:#2a86c8}.chart .c6{color:#f0e442}\n"
-    ".chart .c4{color:#e8743b}.chart .c2{color:#22b58b}}\n";
+    ".chart .c4{color:#e8743b}.chart .c2{color:#22b58b}.chart .c8{color:#4a525b}}\n";
 
 /* Where everything lies. */
 struct plan {

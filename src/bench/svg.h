@@ -24,6 +24,7 @@
 
 #define SVG_HUGE    1e15 /* a larger value is no measurement */
 #define SVG_COLOURS 8    /* Okabe and Ito's, which colour-blind people can tell apart */
+#define SVG_PALE    8    /* nearest to the paper, and apart from all of them */
 
 enum svg_style {
     SVG_LINE,
@@ -52,7 +53,7 @@ struct svg_box {
 struct svg_line {
     char *name; /* in the legend; "" is not shown there */
     enum svg_style style;
-    unsigned colour; /* taken modulo SVG_COLOURS */
+    unsigned colour; /* below SVG_COLOURS, or SVG_PALE */
     bool dashed;
     bool listed; /* in the legend even without data */
     struct svg_point *points;

@@ -86,7 +86,7 @@ size_t svg_add_line(struct svg_chart *c, const char *name, enum svg_style style,
     if (!GROW(c, c->lines, c->n_lines, c->cap_lines))
         return SIZE_MAX;
     c->lines[c->n_lines] =
-        (struct svg_line){.name = copy(c, name), .style = style, .colour = colour % SVG_COLOURS};
+        (struct svg_line){.name = copy(c, name), .style = style, .colour = colour};
     return c->n_lines++;
 }
 

@@ -122,6 +122,13 @@ static void take_chunk(struct engine_target *t, struct flight *f, int64_t now_us
     engine_cancel(t->engine, f->request);
 }
 
+static void take_whole(struct engine_target *t, struct flight *f, int64_t now_us)
+{
+    struct timeline *timeline = request_timeline(f->request);
+    timeline->at_us[TIMELINE_DECODED] = timeline->at_us[TIMELINE_FINISHED];
+    take_chunk(t, f, now_us);
+}
+
 static void take_timeline(struct record *r, const struct timeline *t)
 {
     if (r->first_us == 0)
@@ -170,7 +177,7 @@ static void take_news(struct engine_target *t, struct request *request)
         return;
     request_all(request, &all);
     if (!f->stream && all.text_len > 0)
-        take_chunk(t, f, now);
+        take_whole(t, f, now);
     end_record(f, &all, now);
     land(t, f);
 }

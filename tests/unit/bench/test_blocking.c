@@ -38,6 +38,26 @@ static void the_table_has_baselines_stream_and_ratios(void **state)
     blocking_fini(&b);
 }
 
+static void decode_is_told_of_whole_answers(void **state)
+{
+    (void)state;
+    struct blocking b = make(1, true);
+    struct buf table = {0};
+    assert_true(blocking_table(&table, &b));
+    assert_null(strstr(buf_str(&table), "decode")); /* no server told of it */
+    for (uint32_t i = 0; i < 3; i++) {
+        struct record *r = &b.of[BLOCKING_WHOLE].runs[0].records[i];
+        r->whole = true;
+        r->ttft.decode_us = (i + 1) * 15000;
+    }
+    pool(&b.of[BLOCKING_WHOLE], NULL);
+    buf_clear(&table);
+    assert_true(blocking_table(&table, &b));
+    expect_words(buf_str(&table), "of it decode P50", "30.0 n/a n/a n/a n/a");
+    buf_fini(&table);
+    blocking_fini(&b);
+}
+
 static void other_servers_have_no_sync_baseline(void **state)
 {
     (void)state;
@@ -175,6 +195,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_table_has_baselines_stream_and_ratios),
+        cmocka_unit_test(decode_is_told_of_whole_answers),
         cmocka_unit_test(other_servers_have_no_sync_baseline),
         cmocka_unit_test(the_result_has_metrics_per_repeat_and_runs_by_mode),
         cmocka_unit_test(what_is_worse_is_negative),

@@ -136,8 +136,28 @@ static void parts_are_stacked(void **state)
     assert_near(queue->y1, 90);
     assert_near(prefill->y0, 90);
     assert_near(prefill->y1, 91);
+    for (size_t i = 0; i < figure->chart.n_lines; i++) /* these were streamed */
+        assert_string_not_equal(figure->chart.lines[i].name, "decode");
     assert_string_equal(figure->chart.x.categories[1], "p90");
     assert_non_null(strstr(buf_str(&figure->note), "the 3 requests nearest"));
+    figures_fini(&f);
+    json_decref(root);
+}
+
+static void decode_of_a_whole_answer_is_stacked(void **state)
+{
+    (void)state;
+    json_t *root = bench_sample_empty();
+    json_t *request = bench_sample_request(0, 5, 20, 40);
+    json_object_set_new(json_object_get(request, "ttft"), "decode_ms", json_real(39));
+    json_array_append_new(bench_sample_run(root), request);
+    struct figures f = figures_of(root, NULL);
+    const struct figure *figure = find(&f, "ttft-parts");
+    const struct svg_line *decode = line_of(figure, "decode");
+    assert_int_equal(decode->colour, SVG_PALE);
+    assert_near(decode->boxes[0].y0, 25);
+    assert_near(decode->boxes[0].y1, 64);
+    assert_near(line_of(figure, "network and client")->boxes[0].y1, 65);
     figures_fini(&f);
     json_decref(root);
 }
@@ -390,6 +410,7 @@ int main(void)
         cmocka_unit_test(a_long_tail_makes_the_axis_logarithmic),
         cmocka_unit_test(the_cumulative_line_ends_at_the_maximum),
         cmocka_unit_test(parts_are_stacked),
+        cmocka_unit_test(decode_of_a_whole_answer_is_stacked),
         cmocka_unit_test(phases_lie_where_the_stamps_say),
         cmocka_unit_test(a_server_without_parts_has_no_split),
         cmocka_unit_test(modes_are_drawn_apart),

@@ -111,6 +111,7 @@ static void test_our_ttft(void **state)
             "\"queue_ms\":4,\"cache_ms\":0.005,\"prefill_ms\":60.006,\"first_write_ms\":0.07,"
             "\"total_ms\":64.402},\"metrics\":{\"time_to_first_token_ms\":1,\"queue_time_ms\":2}}");
     assert_true(chunk.has_ttft);
+    assert_int_equal(chunk.ttft.decode_us, 0); /* an older server tells none */
     assert_int_equal(chunk.ttft.receive_us, 1);
     assert_int_equal(chunk.ttft.tokenize_us, 20);
     assert_int_equal(chunk.ttft.submit_us, 300);
@@ -120,6 +121,10 @@ static void test_our_ttft(void **state)
     assert_int_equal(chunk.ttft.first_write_us, 70);
     assert_int_equal(chunk.ttft.total_us, 64402);
     assert_true(chunk.ttft_ms == 64.402 && chunk.queue_ms == 4); /* before vLLM's */
+    read_ok("{\"ttft\":{\"receive_ms\":0,\"tokenize_ms\":0,\"submit_ms\":0,\"queue_ms\":4,\"cache_"
+            "ms\":0,"
+            "\"prefill_ms\":60,\"decode_ms\":0.4,\"first_write_ms\":0.002,\"total_ms\":64.402}}");
+    assert_int_equal(chunk.ttft.decode_us, 400);
     read_ok("{}");
     assert_true(chunk.ttft_ms == 64.402 && chunk.queue_ms == 4); /* a later chunk forgets nothing */
 }

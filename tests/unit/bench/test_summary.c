@@ -125,6 +125,26 @@ static void test_server_parts(void **state)
     release(r, 4);
 }
 
+/* Of a stream, and where an older server splits TTFT, it is not 0 but no sample. */
+static void test_decode_of_whole_answers(void **state)
+{
+    (void)state;
+    struct record r[3];
+    struct summary s;
+    for (int i = 0; i < 3; i++) {
+        answer(&r[i], 0, (int64_t[]){50000}, 1);
+        r[i].has_ttft = true;
+        r[i].whole = i > 0;
+    }
+    r[1].ttft = (struct timeline_ttft){.decode_us = 25000, .total_us = 50000};
+    struct load_result run = make_run(r, 3, 50000, 0);
+    assert_true(summary_make(&s, &run, 1, NULL));
+    assert_int_equal(s.decode.n, 1);
+    assert_near(s.decode.v[0], 25);
+    summary_fini(&s);
+    release(r, 3);
+}
+
 /* One token has no gap, an empty answer has no first chunk: it completed all the same. */
 static void test_short_answers(void **state)
 {
@@ -278,6 +298,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_counts_and_rates),
         cmocka_unit_test(test_server_parts),
+        cmocka_unit_test(test_decode_of_whole_answers),
         cmocka_unit_test(test_short_answers),
         cmocka_unit_test(test_pools_runs),
         cmocka_unit_test(test_goodput),

@@ -238,7 +238,7 @@ static void draws_whatever_comes(void **state)
             for (size_t k = 0; k < n; k++) {
                 struct svg_chart c =
                     chart_of(scales & 1 ? SVG_LOG : SVG_LINEAR, scales & 2 ? SVG_LOG : SVG_LINEAR);
-                size_t line = svg_add_line(&c, "l", SVG_BOTH, 99);
+                size_t line = svg_add_line(&c, "l", SVG_BOTH, SVG_PALE);
                 svg_add_point(&c, line, (struct svg_point){values[i], values[k], values[k], 7});
                 svg_add_point(&c, line, (struct svg_point){values[k], values[i], 7, values[i]});
                 svg_add_box(&c, line, (struct svg_box){values[i], 1, 2, values[k], NULL}, "b");

@@ -113,7 +113,7 @@ static void check_ttft(const struct record *r)
     assert_true(r->has_ttft);
     assert_int_equal(t->total_us, r->first_us - r->sent_us);
     assert_int_equal(t->receive_us + t->tokenize_us + t->submit_us + t->queue_us + t->cache_us +
-                         t->prefill_us + t->first_write_us,
+                         t->prefill_us + t->decode_us + t->first_write_us,
                      t->total_us);
     assert_true(t->tokenize_us >= 0 && t->queue_us >= 0 && t->prefill_us >= 0);
     assert_true(r->server_ttft_ms == (double)t->total_us / 1000);
@@ -151,6 +151,7 @@ static void an_unstreamed_answer_is_one_chunk_at_its_end(void **state)
     assert_int_equal(r.completion_tokens, 30);
     assert_int_equal(r.n_chunks, 1);
     assert_int_equal(r.first_us, r.end_us);
+    assert_true(r.ttft.decode_us > 0); /* 29 tokens come after the first */
     check_stamps(&r);
     check_ttft(&r);
     record_fini(&r);
