@@ -211,6 +211,19 @@ static void text_at(struct buf *out, const char *anchor, double x, double y, con
     buf_puts(out, "</text>");
 }
 
+/* A logarithmic axis says so, however long its label is. */
+static void draw_axis_label(struct buf *out, const struct plan *p, const struct svg_axis *axis,
+                            const char *anchor, double x, double y, double width)
+{
+    const char *scale = axis->scale == SVG_LOG ? " (log scale)" : "";
+    double font = p->look->font;
+    if (!axis->label)
+        return;
+    buf_printf(out, "<text text-anchor=\"%s\" x=\"%.1f\" y=\"%.1f\">", anchor, x, y);
+    svg_text_fit(out, axis->label, font, width - svg_text_width(scale, font));
+    buf_printf(out, "%s</text>", scale);
+}
+
 static void draw_y_axis(struct buf *out, const struct plan *p)
 {
     double font = p->look->font;
@@ -221,8 +234,7 @@ static void draw_y_axis(struct buf *out, const struct plan *p)
                 p->look->width);
         buf_puts(out, "\n");
     }
-    if (p->chart->y.label)
-        text_at(out, "start", PAD, p->y_label_y, p->chart->y.label, font, p->look->width - 2 * PAD);
+    draw_axis_label(out, p, &p->chart->y, "start", PAD, p->y_label_y, p->look->width - 2 * PAD);
 }
 
 /* A name under its place on the axis, or sloping down to it from the left. */
@@ -248,9 +260,9 @@ static void draw_x_axis(struct buf *out, const struct plan *p)
         const char *label = p->x.ticks[i].label;
         double x = svg_axis_at(&p->x, p->x.ticks[i].at), half = svg_text_width(label, font) / 2;
         buf_printf(out, "<path class=\"grid\" d=\"M%.1f %.1fv%.1f\"/>", x, p->top, p->height);
-        if (x - half < end)
+        double middle = fmax(fmin(x, p->look->width - half - 1), half + 1); /* on the drawing */
+        if (middle - half < end)
             continue;
-        double middle = fmin(x, p->look->width - half - 1); /* the last one stays on the drawing */
         text_at(out, "middle", middle, bottom + PAD + font * 0.8, label, font, p->width);
         end = middle + half + PAD / 2.0;
     }
@@ -258,9 +270,8 @@ static void draw_x_axis(struct buf *out, const struct plan *p)
         draw_category(out, p, i);
     buf_printf(out, "<path class=\"axis\" fill=\"none\" d=\"M%.1f %.1fV%.1fH%.1f\"/>\n", p->left,
                p->top, bottom, p->left + p->width);
-    if (p->chart->x.label)
-        text_at(out, "middle", p->left + p->width / 2, p->total_height - PAD, p->chart->x.label,
-                font, p->width);
+    draw_axis_label(out, p, &p->chart->x, "middle", p->left + p->width / 2, p->total_height - PAD,
+                    p->width);
 }
 
 /* ---- Data ---- */
@@ -380,14 +391,14 @@ static void make_plan(struct plan *p)
     const struct svg_look *look = p->look;
     double row = row_height(p);
     p->height = p->chart->plot_height > 0 ? p->chart->plot_height : look->plot_height;
-    svg_axis_fit(&p->y, p->chart, true, p->height, look->font * 3.4);
+    svg_axis_fit(&p->y, p->chart, true, p->height, look->font);
     p->left = 2 * PAD + widest_tick(p);
     p->width = look->width - p->left - 2 * PAD;
     plan_categories(p);
     if (p->turned) /* the first name reaches to the left of its place */
         p->left = fmax(p->left, fmin(p->below * 1.2, look->width / 5));
     p->width = look->width - p->left - 2 * PAD;
-    svg_axis_fit(&p->x, p->chart, false, p->width, look->font * 4.8);
+    svg_axis_fit(&p->x, p->chart, false, p->width, look->font);
     p->x.from = p->left;
     p->x.to = p->left + p->width;
     place_marks(p);

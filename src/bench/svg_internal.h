@@ -14,6 +14,8 @@ struct svg_tick {
 /* An axis on the page: `from` is where `min` lies, in pixels, `to` where `max` lies. */
 struct svg_place {
     const struct svg_axis *axis;
+    bool is_y;
+    double font; /* of the ticks' labels */
     double min, max;
     double from, to;
     struct svg_tick ticks[SVG_MAX_TICKS];
@@ -25,10 +27,9 @@ double svg_text_width(const char *text, double size);
 /* Escaped, and cut with an ellipsis where it is wider than `width`. */
 void svg_text_fit(struct buf *out, const char *text, double size, double width);
 
-/* The range that holds the chart's data along one axis, made fit for ticks `spacing` pixels apart
- * on `length` pixels. */
+/* The range that holds the chart's data along one axis, and its ticks, on `length` pixels. */
 void svg_axis_fit(struct svg_place *p, const struct svg_chart *c, bool is_y, double length,
-                  double spacing);
+                  double font);
 double svg_axis_at(const struct svg_place *p, double v); /* pixel of a value */
 bool svg_axis_has(const struct svg_place *p, double v);  /* can be shown */
 void svg_axis_data(const struct svg_chart *c, bool is_y, double *min, double *max);

@@ -1,5 +1,5 @@
 /* Charts as SVG: values lie where they belong, nothing a file holds breaks the drawing. */
-#include "bench/svg.h"
+#include "bench/svg_internal.h"
 #include "support/cmocka_all.h"
 #include "support/xml.h"
 
@@ -116,6 +116,121 @@ static void decades_of_a_logarithm_are_alike(void **state)
     assert_true(step > 50 && fabs(step - last) < 0.25);
     assert_shown(svg, "1000");
     assert_shown(svg, "0.001");
+    free(svg);
+    svg_fini(&c);
+}
+
+/* The texts of an axis's ticks with their places along it. `anchor` tells which axis. */
+struct ticks {
+    double at[SVG_MAX_TICKS];
+    char label[SVG_MAX_TICKS][SVG_NUMBER];
+    size_t n;
+};
+
+static struct ticks ticks_of(const char *svg, const char *anchor, const char *along)
+{
+    struct ticks t = {0};
+    char element[64];
+    snprintf(element, sizeof element, "<text text-anchor=\"%s\"", anchor);
+    for (const char *p = svg; (p = strstr(p, element)); p++) {
+        const char *text = strchr(p, '>') + 1;
+        assert_true(t.n < SVG_MAX_TICKS);
+        t.at[t.n] = xml_number(p, element, 0, along);
+        snprintf(t.label[t.n++], SVG_NUMBER, "%.*s", (int)strcspn(text, "<"), text);
+    }
+    return t;
+}
+
+/* Enough of them, in order, and none on another. A label's digits are few. */
+static void assert_good_ticks(const struct ticks *t, double from, double to, double font)
+{
+    size_t enough = to / from <= 4 ? 3 : 4;
+    if (t->n < enough)
+        fail_msg("%g to %g has %zu ticks", from, to, t->n);
+    for (size_t i = 0; i < t->n; i++) {
+        size_t digits = 0;
+        for (const char *p = t->label[i]; *p && *p != 'e'; p++)
+            digits += *p >= '1' && *p <= '9';
+        if (digits == 0 || digits > 3)
+            fail_msg("%g to %g has the tick %s", from, to, t->label[i]);
+        if (i == 0)
+            continue;
+        double room = fabs(t->at[i] - t->at[i - 1]), need = font * 1.2;
+        if (t->at[0] < t->at[t->n - 1])
+            need = (svg_text_width(t->label[i - 1], font) + svg_text_width(t->label[i], font)) / 2;
+        if (room < need)
+            fail_msg("%g to %g: %s lies on %s", from, to, t->label[i - 1], t->label[i]);
+    }
+}
+
+/* Of ranges within a decade and over many, wherever they begin, on each axis of each look. */
+static void a_logarithmic_axis_has_enough_ticks(void **state)
+{
+    (void)state;
+    static const double factors[] = {1.2, 1.5, 2, 3, 4, 5, 7, 9.9, 12, 30, 80, 300, 1e3, 3e4, 1e6};
+    static const struct svg_look *const looks[] = {&svg_wide, &svg_narrow, &svg_file};
+    for (size_t i = 0; i < sizeof factors / sizeof factors[0] * 3; i++) {
+        const struct svg_look *look = looks[i % 3];
+        for (double from = 1e-3; from < 2e3; from *= 1.37) {
+            struct svg_chart c = chart_of(SVG_LOG, SVG_LOG);
+            double to = from * factors[i / 3];
+            size_t line = svg_add_line(&c, "", SVG_LINE, 0);
+            svg_add_point(&c, line, point(from, from));
+            svg_add_point(&c, line, point(to, to));
+            char *svg = draw(&c, look);
+            struct ticks x = ticks_of(svg, "middle", "x"), y = ticks_of(svg, "end", "y");
+            assert_string_equal(x.label[--x.n], "x (log scale)");
+            assert_good_ticks(&x, from, to, look->font);
+            assert_good_ticks(&y, from, to, look->font);
+            free(svg);
+            svg_fini(&c);
+        }
+    }
+}
+
+/* The data's own x are ticks, less those without room for their labels, and with others between
+ * them where they are too few. */
+static void own_values_are_ticks(void **state)
+{
+    (void)state;
+    static const double own[] = {1, 2, 4, 8, 16, 32, 64}, near[] = {100, 101, 102, 3000};
+    struct svg_chart c = chart_of(SVG_LOG, SVG_LINEAR);
+    size_t line = svg_add_line(&c, "", SVG_BOTH, 0);
+    for (size_t i = 0; i < 7; i++)
+        svg_add_point(&c, line, point(own[i], 1));
+    char *svg = draw(&c, &svg_wide);
+    struct ticks t = ticks_of(svg, "middle", "x");
+    assert_int_equal(t.n, 8);
+    assert_string_equal(t.label[6], "64");
+    free(svg);
+    svg_fini(&c);
+    c = chart_of(SVG_LOG, SVG_LINEAR);
+    line = svg_add_line(&c, "", SVG_BOTH, 0);
+    for (size_t i = 0; i < 4; i++)
+        svg_add_point(&c, line, point(near[i], 1));
+    svg = draw(&c, &svg_wide);
+    t = ticks_of(svg, "middle", "x");
+    t.n--;
+    assert_good_ticks(&t, 100, 3000, svg_wide.font);
+    assert_string_equal(t.label[0], "100");
+    assert_string_equal(t.label[1], "200");
+    assert_string_equal(t.label[t.n - 1], "3000");
+    free(svg);
+    svg_fini(&c);
+}
+
+static void a_long_label_leaves_the_scale_its_place(void **state)
+{
+    (void)state;
+    struct svg_chart c;
+    char label[401];
+    memset(label, 'x', sizeof label - 1);
+    label[sizeof label - 1] = '\0';
+    svg_init(&c, "", label, SVG_LOG, "y", SVG_LINEAR);
+    svg_add_point(&c, svg_add_line(&c, "", SVG_POINTS, 0), point(1, 1));
+    char *svg = draw(&c, &svg_narrow);
+    assert_non_null(strstr(svg, "x\u2026 (log scale)</text>"));
+    assert_shown(svg, "y");
     free(svg);
     svg_fini(&c);
 }
@@ -301,6 +416,9 @@ int main(void)
         cmocka_unit_test(numbers_are_short_and_plain),
         cmocka_unit_test(points_lie_in_proportion),
         cmocka_unit_test(decades_of_a_logarithm_are_alike),
+        cmocka_unit_test(a_logarithmic_axis_has_enough_ticks),
+        cmocka_unit_test(own_values_are_ticks),
+        cmocka_unit_test(a_long_label_leaves_the_scale_its_place),
         cmocka_unit_test(boxes_are_as_high_as_their_value),
         cmocka_unit_test(rows_grow_downwards),
         cmocka_unit_test(same_scales_put_the_same_value_in_the_same_place),
