@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 
-/* An axis of values no smaller than 0 begins at 0, unless they are all far from it. */
+/* An axis of values no smaller than 0 begins at 0. An x axis does not if they are far from it. */
 #define ZERO_SHARE 0.6
 /* Fewer different x on a logarithmic axis (batch sizes, prompt lengths) are its ticks. */
 #define OWN_TICKS 12
@@ -274,7 +274,8 @@ static void set_range(struct svg_place *p, double min, double max)
         }
         return;
     }
-    if (p->min > 0 && p->min <= ZERO_SHARE * p->max)
+    bool far = p->min > ZERO_SHARE * p->max;
+    if (p->min > 0 && (!far || (p->is_y && p->axis->scale == SVG_LINEAR)))
         p->min = 0;
     if (p->max - p->min <= 1e-6 * fmax(fabs(p->min), fabs(p->max)) || p->max == p->min) {
         double pad = fmax(0.5 * fabs(p->max), 0.5);

@@ -235,6 +235,25 @@ static void a_long_label_leaves_the_scale_its_place(void **state)
     svg_fini(&c);
 }
 
+/* A rate that varies by a tenth is not drawn as if it fell to nothing. */
+static void a_linear_y_axis_starts_at_zero(void **state)
+{
+    (void)state;
+    struct svg_chart c = chart_of(SVG_LINEAR, SVG_LINEAR);
+    size_t line = svg_add_line(&c, "", SVG_BOTH, 0);
+    svg_add_point(&c, line, point(1000, 500));
+    svg_add_point(&c, line, point(1100, 450));
+    char *svg = draw(&c, &svg_wide);
+    assert_string_equal(ticks_of(svg, "end", "y").label[0], "0");
+    assert_string_equal(ticks_of(svg, "middle", "x").label[0], "1000"); /* an x axis need not */
+    free(svg);
+    svg_add_point(&c, line, point(1100, -450));
+    svg = draw(&c, &svg_wide);
+    assert_shown(svg, "-400");
+    free(svg);
+    svg_fini(&c);
+}
+
 static void boxes_are_as_high_as_their_value(void **state)
 {
     (void)state;
@@ -419,6 +438,7 @@ int main(void)
         cmocka_unit_test(a_logarithmic_axis_has_enough_ticks),
         cmocka_unit_test(own_values_are_ticks),
         cmocka_unit_test(a_long_label_leaves_the_scale_its_place),
+        cmocka_unit_test(a_linear_y_axis_starts_at_zero),
         cmocka_unit_test(boxes_are_as_high_as_their_value),
         cmocka_unit_test(rows_grow_downwards),
         cmocka_unit_test(same_scales_put_the_same_value_in_the_same_place),
