@@ -104,7 +104,10 @@ static size_t find_modes(const json_t *root, const char *modes[LIMIT_REPORT_MODE
 static void open_source(struct figures_source *s, const json_t *root, const char *mode, size_t file,
                         size_t n_files, size_t index)
 {
-    *s = (struct figures_source){.colour = figures_colour(mode ? index : file)};
+    *s = (struct figures_source){.metrics = json_object_get(root, "metrics"),
+                                 .colour = figures_colour(mode ? index : file)};
+    if (mode)
+        snprintf(s->prefix, sizeof s->prefix, "%.60s_", mode);
     if (n_files > 1)
         snprintf(s->label, sizeof s->label, "%c%s%.40s", figures_letter(file), mode ? " " : "",
                  mode ? mode : "");

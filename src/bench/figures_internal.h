@@ -10,7 +10,9 @@
 /* What is drawn apart from the rest: a file's runs, or those of one mode where it has several. */
 struct figures_source {
     struct samples samples;
-    char label[48]; /* "B", "streaming", "B streaming"; "" where there is one source */
+    const json_t *metrics; /* of the file */
+    char prefix[64];       /* of the names of its own metrics: "streaming_"; "" without a mode */
+    char label[48];        /* "B", "streaming", "B streaming"; "" where there is one source */
     unsigned colour;
 };
 

@@ -22,7 +22,8 @@ struct quantity {
     enum figures_section section;
     const char *id, *name, *unit, *counted; /* "ttft", "TTFT", "ms", "requests" */
     const struct figures_source *sources;
-    struct series v[FIGURES_SOURCES]; /* (n) borrowed of the sources */
+    struct series v[FIGURES_SOURCES];            /* (n) borrowed of the sources */
+    const struct series *marks[FIGURES_SOURCES]; /* (n)(SAMPLES_MARKS) */
     size_t n;
     bool is_log;
     double low, width; /* of the first bin; logarithmic: log10 of it, and of the ratio */
@@ -78,13 +79,24 @@ static size_t bin_of(const struct quantity *q, double v)
     return bin <= 0 ? 0 : bin >= (double)q->n_bins ? q->n_bins - 1 : (size_t)bin;
 }
 
-static void add_percentile_marks(struct svg_chart *c, struct series *v, const char *unit)
+/* As the tiles have it: the file's metric, else the median of the runs'. */
+static double mark_at(const struct quantity *q, size_t source, size_t mark)
 {
-    static const double percentiles[] = {50, 90, 99};
-    for (size_t i = 0; i < 3; i++) {
+    const struct figures_source *s = &q->sources[source];
+    struct series of_runs = q->marks[source][mark];
+    char name[96];
+    snprintf(name, sizeof name, "%s%s_p%g", s->prefix, q->id, samples_marks[mark]);
+    double metric = samples_number(json_object_get(json_object_get(s->metrics, name), "median"));
+    return isnan(metric) ? series_percentile(&of_runs, 50) : metric;
+}
+
+static void add_percentile_marks(struct svg_chart *c, const struct quantity *q, size_t source)
+{
+    for (size_t i = 0; i < SAMPLES_MARKS; i++) {
         char number[SVG_NUMBER], label[64];
-        double at = series_percentile(v, percentiles[i]);
-        snprintf(label, sizeof label, "p%g %s %s", percentiles[i], svg_number(number, at), unit);
+        double at = mark_at(q, source, i);
+        snprintf(label, sizeof label, "p%g %s %s", samples_marks[i], svg_number(number, at),
+                 q->unit);
         svg_add_mark(c, at, label);
     }
 }
@@ -94,7 +106,10 @@ static void note_samples(struct figure *f, const struct series *v, const char *c
 {
     buf_printf(&f->note, "%zu %s", v->n, counted);
     if (n_runs > 1)
-        buf_printf(&f->note, " of %zu runs together", n_runs);
+        buf_printf(
+            &f->note,
+            " of %zu repeats together. The marks are the medians of the repeats' percentiles",
+            n_runs);
     buf_puts(&f->note, ".");
 }
 
@@ -138,7 +153,7 @@ static void add_histogram(struct figures *f, struct quantity *q, size_t source)
                     (struct svg_box){edge(q, i), edge(q, i + 1), 0, (double)counts[i], NULL}, name);
     }
     figure->chart.mark_rows = q->n > 1 ? 3 : 0;
-    add_percentile_marks(&figure->chart, &q->v[source], q->unit);
+    add_percentile_marks(&figure->chart, q, source);
     note_samples(figure, &q->v[source], q->counted, s->samples.n_runs);
     note_short(figure, q, source);
     mem_free(counts);
@@ -228,6 +243,24 @@ static bool has_decode(double parts[N_SPLIT][SAMPLES_PARTS])
     return false;
 }
 
+static void note_parts(struct figure *f, const struct samples *s)
+{
+    size_t window = samples_window(s);
+    buf_puts(&f->note, "Each bar: the ");
+    if (window > 1)
+        buf_printf(&f->note, "mean parts of the %zu requests", window);
+    else
+        buf_puts(&f->note, "parts of the request");
+    buf_puts(&f->note, " nearest to that percentile");
+    if (s->n_runs > 1)
+        buf_printf(&f->note,
+                   " of %zu repeats together. They add up to the TTFT there, which is not the "
+                   "median of the repeats' percentiles.",
+                   s->n_runs);
+    else
+        buf_puts(&f->note, ". They add up to the TTFT there, which is near the percentile.");
+}
+
 static void add_split(struct figures *f, const struct figures_source *source)
 {
     const struct samples *s = &source->samples;
@@ -247,12 +280,7 @@ static void add_split(struct figures *f, const struct figures_source *source)
     for (int part = 0; part < SAMPLES_PARTS; part++)
         if (part != SAMPLES_DECODE || has_decode(parts))
             add_part(c, part, parts, base);
-    if (samples_window(s) > 1)
-        buf_printf(&figure->note,
-                   "Each bar: the mean parts of the %zu requests nearest to that percentile.",
-                   samples_window(s));
-    else
-        buf_puts(&figure->note, "Each bar: the parts of the request at that percentile.");
+    note_parts(figure, s);
     if (s->n_split < s->ttft.n)
         buf_printf(&figure->note, " %zu of %zu requests have no parts.", s->ttft.n - s->n_split,
                    s->ttft.n);
@@ -336,7 +364,7 @@ static void note_timeline(struct figure *f, const struct samples *s, size_t n, s
     if (stride > 1)
         buf_printf(&f->note, " One in %zu of %zu is drawn.", stride, n);
     if (s->n_runs > 1)
-        buf_printf(&f->note, " Run %zu of %zu.", s->v[0].run + 1, s->n_runs);
+        buf_printf(&f->note, " Repeat %zu of %zu.", s->v[0].run + 1, s->n_runs);
     if (s->n_split == 0 && s->ttft.n)
         buf_puts(&f->note, " The server did not tell queue and prefill apart.");
 }
@@ -393,7 +421,9 @@ void figures_add_requests(struct figures *f, const struct figures_source *s, siz
     struct quantity itl = {FIGURES_ITL, "itl", "ITL", "ms", "gaps", s, .n = n};
     for (size_t i = 0; i < n; i++) {
         ttft.v[i] = s[i].samples.ttft;
+        ttft.marks[i] = s[i].samples.ttft_marks;
         itl.v[i] = s[i].samples.itl;
+        itl.marks[i] = s[i].samples.itl_marks;
     }
     add_distribution(f, &ttft);
     add_splits(f, s, n);

@@ -18,6 +18,8 @@ static const char *const part_keys[SAMPLES_OUTSIDE] = {"receive_ms", "tokenize_m
                                                        "queue_ms",   "cache_ms",      "prefill_ms",
                                                        "decode_ms",  "first_write_ms"};
 
+const double samples_marks[SAMPLES_MARKS] = {50, 90, 99};
+
 double samples_number(const json_t *v)
 {
     double x = json_is_number(v) ? json_number_value(v) : NAN;
@@ -131,20 +133,37 @@ static bool is_of_mode(const json_t *run, const char *mode)
     return !mode || (own && strcmp(own, mode) == 0);
 }
 
+/* Of the samples from `begin` on, which are one run's. */
+static void add_marks(struct series marks[SAMPLES_MARKS], const struct series *all, size_t begin)
+{
+    struct series run = {.v = all->n > begin ? all->v + begin : NULL, .n = all->n - begin};
+    for (size_t i = 0; i < SAMPLES_MARKS; i++)
+        series_add(&marks[i], series_percentile(&run, samples_marks[i]));
+}
+
+static void read_run(struct samples *out, const json_t *run)
+{
+    const json_t *requests = json_object_get(run, "requests");
+    size_t first_ttft = out->ttft.n, first_itl = out->itl.n;
+    for (size_t i = 0; i < json_array_size(requests); i++)
+        read_request(out, out->n_runs, json_array_get(requests, i));
+    add_marks(out->ttft_marks, &out->ttft, first_ttft);
+    add_marks(out->itl_marks, &out->itl, first_itl);
+    out->n_runs++;
+}
+
 void samples_read(struct samples *out, const json_t *root, const char *mode)
 {
     const json_t *runs = json_object_get(root, "runs");
     *out = (struct samples){0};
     for (size_t i = 0; i < json_array_size(runs); i++) {
         const json_t *run = json_array_get(runs, i);
-        const json_t *requests = json_object_get(run, "requests");
-        if (!is_of_mode(run, mode))
-            continue;
-        for (size_t k = 0; k < json_array_size(requests); k++)
-            read_request(out, out->n_runs, json_array_get(requests, k));
-        out->n_runs++;
+        if (is_of_mode(run, mode))
+            read_run(out, run);
     }
     out->failed |= out->ttft.failed || out->itl.failed;
+    for (size_t i = 0; i < SAMPLES_MARKS; i++)
+        out->failed |= out->ttft_marks[i].failed || out->itl_marks[i].failed;
     sort_split(out);
 }
 
@@ -154,6 +173,10 @@ void samples_fini(struct samples *s)
     mem_free(s->by_ttft);
     series_fini(&s->ttft);
     series_fini(&s->itl);
+    for (size_t i = 0; i < SAMPLES_MARKS; i++) {
+        series_fini(&s->ttft_marks[i]);
+        series_fini(&s->itl_marks[i]);
+    }
     *s = (struct samples){0};
 }
 

@@ -33,13 +33,19 @@ struct sample {
     double parts[SAMPLES_PARTS];
 };
 
+/* The percentiles that the report marks. */
+#define SAMPLES_MARKS 3
+extern const double samples_marks[SAMPLES_MARKS]; /* 50, 90, 99 */
+
 struct samples {
     struct sample *v; /* (n) in the file's order */
     size_t n, cap;
     struct sample **by_ttft; /* (n_split) */
     size_t n_runs, n_failed, n_split;
     struct series ttft, itl; /* of requests that are ok */
-    bool failed;             /* memory was short */
+    /* Those percentiles of each run that has samples. */
+    struct series ttft_marks[SAMPLES_MARKS], itl_marks[SAMPLES_MARKS];
+    bool failed; /* memory was short */
 };
 
 /* Of the runs whose `mode` is that; NULL: of all. */

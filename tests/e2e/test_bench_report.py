@@ -98,6 +98,35 @@ def test_its_tables_show_the_metrics(run):
                    float(text) == pytest.approx(value, rel=1e-3) for text in page.texts), name
 
 
+def medians_of(sample: dict) -> dict[str, float]:
+    return {name: metric["median"] for name, metric in sample["metrics"].items()}
+
+
+@pytest.mark.parametrize("name", ["streaming", "streaming-background", "scheduler-online",
+                                  "token-speed", "replay", "blocking"])
+def test_the_histogram_marks_what_the_tiles_say(run, tmp_path, name):
+    path = GOLDEN / f"bench/{name}.json"
+    sample = json.loads(path.read_text())
+    medians = medians_of(sample)
+    assert run("bench", "report", path, "--svg", tmp_path / "svg").returncode == 0
+    modes = list({entry["mode"]: None for entry in sample["runs"] if "mode" in entry})
+    found = 0
+    for mode in modes or [""]:
+        for quantity in ("ttft", "itl"):
+            prefix = f"{mode}_" if mode else ""
+            svg = tmp_path / "svg" / f"{prefix}{quantity}-histogram.svg".replace("_", "-")
+            if not svg.exists():
+                continue
+            marks = dict(re.findall(r">(p\d+) ([0-9.]+) ms</text>", svg.read_text()))
+            assert set(marks) == {"p50", "p90", "p99"}
+            for percentile, value in marks.items():
+                metric = medians.get(f"{prefix}{quantity}_{percentile}")
+                if metric is not None:
+                    assert float(value) == pytest.approx(metric, rel=1e-3), (svg, percentile)
+                    found += 1
+    assert found >= 3
+
+
 def test_svg_files_are_xml(run, tmp_path):
     folder = tmp_path / "charts"
     result = run("bench", "report", SAMPLE, SAMPLE, "--svg", folder)

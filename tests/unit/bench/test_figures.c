@@ -83,6 +83,66 @@ static void histograms_count_every_request_once(void **state)
     json_decref(b);
 }
 
+/* Two runs, of which the second waits longer. Together their p90 is another. */
+static json_t *result_of_repeats(const char *mode)
+{
+    json_t *root = bench_sample_empty();
+    for (int run = 0; run < 2; run++) {
+        json_t *requests = bench_sample_run(root);
+        for (int i = 0; i <= 10; i++)
+            json_array_append_new(requests, bench_sample_request(0, i + 100 * run, 0, 0));
+        if (mode)
+            json_object_set_new(json_array_get(json_object_get(root, "runs"), (size_t)run), "mode",
+                                json_string(mode));
+    }
+    return root;
+}
+
+static void marks_are_the_metrics_of_the_file(void **state)
+{
+    (void)state;
+    json_t *root = result_of_repeats(NULL);
+    bench_sample_metric(root, "ttft_p50", "ms", "lower", 6, 106);
+    bench_sample_metric(root, "ttft_p99", "ms", "lower", 10, 200);
+    struct figures f = figures_of(root, NULL);
+    const struct figure *figure = find(&f, "ttft-histogram");
+    assert_near(figure->chart.marks[0].x, 56);
+    assert_near(figure->chart.marks[1].x, 59); /* no metric: the median of 9 and 109 */
+    assert_near(figure->chart.marks[2].x, 105);
+    assert_string_equal(figure->chart.marks[2].label, "p99 105 ms");
+    assert_string_equal(buf_str(&figure->note),
+                        "22 requests of 2 repeats together. The marks are the medians of the "
+                        "repeats' percentiles.");
+    assert_non_null(strstr(buf_str(&find(&f, "ttft-parts")->note),
+                           "which is not the median of the repeats' percentiles."));
+    assert_near(find(&f, "itl-histogram")->chart.marks[2].x, 10);
+    figures_fini(&f);
+    json_decref(root);
+    root = result_of(100);
+    f = figures_of(root, NULL);
+    assert_string_equal(buf_str(&find(&f, "ttft-histogram")->note), "100 requests.");
+    assert_null(strstr(buf_str(&find(&f, "ttft-parts")->note), "repeats"));
+    figures_fini(&f);
+    json_decref(root);
+}
+
+static void marks_of_a_mode_are_its_metrics(void **state)
+{
+    (void)state;
+    json_t *root = result_of_repeats("streaming");
+    json_array_append_new(bench_sample_run(root), bench_sample_request(0, 500, 0, 0));
+    json_object_set_new(json_array_get(json_object_get(root, "runs"), 2), "mode",
+                        json_string("blocking"));
+    bench_sample_metric(root, "streaming_ttft_p50", "ms", "lower", 7, 107);
+    bench_sample_metric(root, "blocking_ttft_p50", "ms", "lower", 501, 501);
+    struct figures f = figures_of(root, NULL);
+    assert_near(find(&f, "streaming-ttft-histogram")->chart.marks[0].x, 57);
+    assert_near(find(&f, "streaming-ttft-histogram")->chart.marks[2].x, 59.9);
+    assert_near(find(&f, "blocking-ttft-histogram")->chart.marks[0].x, 501);
+    figures_fini(&f);
+    json_decref(root);
+}
+
 /* One request waits a thousand times as long as the others: both are seen on a logarithmic axis. */
 static void a_long_tail_makes_the_axis_logarithmic(void **state)
 {
@@ -407,6 +467,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(histograms_count_every_request_once),
+        cmocka_unit_test(marks_are_the_metrics_of_the_file),
+        cmocka_unit_test(marks_of_a_mode_are_its_metrics),
         cmocka_unit_test(a_long_tail_makes_the_axis_logarithmic),
         cmocka_unit_test(the_cumulative_line_ends_at_the_maximum),
         cmocka_unit_test(parts_are_stacked),

@@ -57,6 +57,28 @@ static void a_percentile_is_the_mean_of_its_neighbours(void **state)
     json_decref(root);
 }
 
+/* One value a run, and none of a run in which nothing was answered. */
+static void marks_are_of_each_run(void **state)
+{
+    (void)state;
+    json_t *root = bench_sample_empty();
+    struct samples s;
+    for (int run = 0; run < 3; run++) {
+        json_t *requests = bench_sample_run(root);
+        for (int i = 10; i >= 0 && run != 1; i--)
+            json_array_append_new(requests, bench_sample_request(0, i + 100 * run, 0, 0));
+    }
+    samples_read(&s, root, NULL);
+    assert_int_equal(s.n_runs, 3);
+    assert_int_equal(s.ttft_marks[0].n, 2);
+    assert_near(s.ttft_marks[0].v[0], 5);
+    assert_near(s.ttft_marks[0].v[1], 205);
+    assert_near(s.ttft_marks[1].v[1], 209);
+    assert_near(s.itl_marks[2].v[0], 10);
+    samples_fini(&s);
+    json_decref(root);
+}
+
 static void only_what_ended_well_has_figures(void **state)
 {
     (void)state;
@@ -137,6 +159,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parts_add_up_to_what_the_client_saw),
         cmocka_unit_test(a_percentile_is_the_mean_of_its_neighbours),
+        cmocka_unit_test(marks_are_of_each_run),
         cmocka_unit_test(only_what_ended_well_has_figures),
         cmocka_unit_test(runs_of_a_mode_are_read_apart),
         cmocka_unit_test(absurd_fields_are_left_out),
