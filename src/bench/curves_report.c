@@ -159,12 +159,14 @@ static void add_chart(struct curves *c, const struct figure *f, struct result *o
 {
     struct curve *curve = &c->of[f->kind];
     struct chart chart;
+    bool repeated = false;
     chart_init(&chart, f->chart, f->title, f->x, f->y);
     chart_line(&chart, "measured", f->kind == CURVES_PROMPT ? "points" : "both");
     for (uint32_t i = 0; i < curve->n; i++) {
         if (curve->points[i].failed)
             continue;
         struct range r = range_of(f, &curve->points[i]);
+        repeated |= f->of(&curve->points[i])->n > 1;
         chart_point_range(&chart, curve->points[i].x, r.median, r.low, r.high);
         add_metrics(&curve->points[i], f, out);
     }
@@ -172,7 +174,8 @@ static void add_chart(struct curves *c, const struct figure *f, struct result *o
         add_fit_line(c, &chart);
     if (f->kind == CURVES_RATE && !isnan(c->knee))
         chart_mark(&chart, c->knee, c->knee_reached ? "knee" : "highest rate, held");
-    chart_note(&chart, "median of the repeats, from the lowest to the highest");
+    if (repeated)
+        chart_note(&chart, "The median of the repeats, and the range.");
     result_add_chart(out, chart_take(&chart));
 }
 

@@ -18,6 +18,21 @@ unsigned figures_colour(size_t file)
     return colours[file % SVG_COLOURS];
 }
 
+bool figures_repeat(const struct figures_file *files, size_t n)
+{
+    const char *name;
+    json_t *metric;
+    for (size_t i = 0; i < n; i++) {
+        json_object_foreach(json_object_get(files[i].root, "metrics"), name, metric)
+        {
+            (void)name;
+            if (json_array_size(json_object_get(metric, "repeats")) > 1)
+                return true;
+        }
+    }
+    return false;
+}
+
 const char *figures_title(char out[128], const char *title, const struct figures_source *source)
 {
     snprintf(out, 128, "%s%s%.70s", source->label, *source->label ? ": " : "", title);

@@ -50,6 +50,9 @@ struct figures {
 bool figures_make(struct figures *out, const struct figures_file *files, size_t n);
 void figures_fini(struct figures *f);
 
+/* Some metric of some file has several values: what is shown are medians. */
+bool figures_repeat(const struct figures_file *files, size_t n);
+
 /* A file's letter, which titles and tables call it by, and its colour. */
 char figures_letter(size_t file);
 unsigned figures_colour(size_t file);

@@ -158,9 +158,11 @@ static void add_comparison(struct figures *f, const struct comparison *of,
         add_patterns(c, of, files[0].root);
     else
         add_files(c, of, files, n);
-    buf_puts(&figure->note, "The median of the repeats.");
+    if (figures_repeat(files, n))
+        buf_puts(&figure->note, "The median of the repeats.");
     if (n_left)
-        buf_printf(&figure->note, " %zu more are in the table only.", n_left);
+        buf_printf(&figure->note, "%s%zu more are in the table only.", figure->note.len ? " " : "",
+                   n_left);
 }
 
 void figures_add_comparison(struct figures *f, const struct figures_file *files, size_t n)

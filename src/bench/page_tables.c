@@ -177,9 +177,12 @@ static void write_spread_row(const struct page *p, size_t file, const char *base
 static void begin_table(const struct page *p, const char *caption)
 {
     buf_printf(p->out,
-               "<div class=\"table\" tabindex=\"0\"><p>%s</p>\n<table>\n"
+               "<div class=\"table\" tabindex=\"0\"><p>%s%s</p>\n<table>\n"
                "<thead><tr><th scope=\"col\"></th>",
-               caption);
+               caption,
+               figures_repeat(p->files, p->n_files)
+                   ? ". Of several repeats: the median, and the range."
+                   : "");
 }
 
 static void end_table(const struct page *p)
@@ -191,7 +194,7 @@ static void write_spreads(const struct page *p)
 {
     const char *name;
     json_t *metric;
-    begin_table(p, "Distributions. Of several repeats: the median, and the range.");
+    begin_table(p, "Distributions");
     for (size_t i = 0; i < N_COLUMNS; i++)
         buf_printf(p->out, "<th scope=\"col\">%s</th>", columns[i]);
     buf_puts(p->out, "<th scope=\"col\">unit</th></tr></thead>\n<tbody>\n");

@@ -59,4 +59,13 @@ static inline void bench_sample_metric(json_t *root, const char *name, const cha
     assert_int_equal(json_object_set_new(json_object_get(root, "metrics"), name, metric), 0);
 }
 
+/* One repeat alone. */
+static inline void bench_sample_single(json_t *root, const char *name, const char *unit,
+                                       const char *better, double v)
+{
+    bench_sample_metric(root, name, unit, better, v, v);
+    json_t *metric = json_object_get(json_object_get(root, "metrics"), name);
+    assert_int_equal(json_array_remove(json_object_get(metric, "repeats"), 1), 0);
+}
+
 #endif

@@ -144,6 +144,12 @@ static double metric(const struct result *r, const char *name, const char *field
     return json_is_number(value) ? json_number_value(value) : NAN;
 }
 
+static const char *first_note(const struct result *r)
+{
+    const json_t *chart = json_array_get(json_object_get(r->root, "charts"), 0);
+    return json_string_value(json_object_get(chart, "note"));
+}
+
 static void says(struct curves *c, const struct curves_options *o, const char *part)
 {
     struct buf table = {0};
@@ -182,6 +188,7 @@ static void the_prompt_curve_is_fitted(void **state)
     const json_t *lines = json_object_get(chart, "lines");
     assert_int_equal(json_array_size(lines), 2);
     assert_int_equal(json_array_size(json_object_get(json_array_get(lines, 0), "points")), 8);
+    assert_string_equal(first_note(&r), "");
     result_fini(&r);
     says(&c, &o, "       512         92.21      92.21      92.21\n");
     says(&c, &o, "fit: 2 +0.125 n +0.0001 n^2 ms, off by 0.0 %");
@@ -204,6 +211,7 @@ static void repeats_give_a_range(void **state)
     assert_near(metric(&r, "ttft_at_32_p50", "min"), 6.102, 1e-3);
     assert_near(metric(&r, "ttft_at_32_p50", "median"), 11.102, 1e-3);
     assert_near(metric(&r, "ttft_at_32_p50", "max"), 16.102, 1e-3);
+    assert_string_equal(first_note(&r), "The median of the repeats, and the range.");
     result_fini(&r);
     says(&c, &o, "        32         11.10       6.10      16.10\n");
     says(&c, &o, "fit: none");

@@ -128,6 +128,28 @@ static void facts_that_differ_are_marked(void **state)
     json_decref(b);
 }
 
+/* Of one repeat there is no median and no range. */
+static void repeats_are_spoken_of_where_there_are_several(void **state)
+{
+    (void)state;
+    json_t *one = bench_sample_empty(), *two = bench_sample_empty();
+    bench_sample_single(one, "blocking_ttft_p50", "ms", "lower", 20);
+    bench_sample_single(one, "streaming_ttft_p50", "ms", "lower", 4);
+    bench_sample_single(one, "tokens_per_s", "tokens/s", "higher", 9);
+    char *page = page_of(one, NULL);
+    assert_null(strstr(page, "repeats"));
+    assert_non_null(strstr(page, "<p>Distributions</p>"));
+    free(page);
+    bench_sample_metric(two, "blocking_ttft_p50", "ms", "lower", 20, 21);
+    bench_sample_metric(two, "streaming_ttft_p50", "ms", "lower", 4, 5);
+    page = page_of(two, NULL);
+    assert_non_null(strstr(page, "<p>The median of the repeats.</p>"));
+    assert_non_null(strstr(page, "<p>Distributions. Of several repeats: the median, and the"));
+    free(page);
+    json_decref(one);
+    json_decref(two);
+}
+
 static json_t *anything(struct random *seed)
 {
     switch (random_below(seed, 9)) {
@@ -217,6 +239,7 @@ int main(void)
         cmocka_unit_test(changes_are_told_from_noise),
         cmocka_unit_test(a_reader_is_warned_first),
         cmocka_unit_test(facts_that_differ_are_marked),
+        cmocka_unit_test(repeats_are_spoken_of_where_there_are_several),
         cmocka_unit_test(no_json_breaks_it),
         cmocka_unit_test(the_sample_stays_readable),
     };
