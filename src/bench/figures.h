@@ -1,8 +1,8 @@
 /* The charts of a report, from one result file or from several side by side.
  *
  *     comparison            bars of metrics that are there for several prompts or modes
- *     time to first token   histogram (one a file), cumulative (all in one), its parts (one a file)
- *     gaps between tokens   histogram (one a file), cumulative (all in one)
+ *     TTFT                  histogram (one a file), cumulative (all in one), its parts (one a file)
+ *     ITL                   histogram (one a file), cumulative (all in one)
  *     timeline              one a file
  *     curves                the files' own charts (chart.h), laid over each other where two fit
  *

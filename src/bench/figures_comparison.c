@@ -29,7 +29,7 @@ static const struct comparison {
     {"compared-throughput",
      "Throughput",
      "tokens/s",
-     {{"tokens_per_s_", "", "all tokens"}, {"decode_tokens_per_s_", "", "after the first"}}},
+     {{"tokens_per_s_", "", "all tokens"}, {"decode_tokens_per_s_", "", "decode"}}},
 };
 
 static const char *unit_of(const json_t *metric)

@@ -8,11 +8,13 @@
 static const struct {
     const char *id, *title, *about;
 } sections[FIGURES_SECTIONS] = {
-    [FIGURES_TTFT] = {"ttft", "Time to first token",
-                      "TTFT: from sending a request to the first chunk with content, as the client "
+    [FIGURES_TTFT] = {"ttft", "TTFT",
+                      "Time to first token: from sending a request to the first chunk with "
+                      "content, as the client "
                       "sees it."},
-    [FIGURES_ITL] = {"itl", "Gaps between tokens",
-                     "ITL: between one chunk with content and the next of the same request."},
+    [FIGURES_ITL] = {"itl", "ITL",
+                     "Inter-token latency: the gap between one chunk with content and the next of "
+                     "the same request."},
     [FIGURES_TIMELINE] = {"timeline", "Timeline", ""},
     [FIGURES_COMPARISON] = {"comparison", "Comparison", ""},
     [FIGURES_CURVES] = {"curves", "Curves", ""},

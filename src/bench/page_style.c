@@ -11,7 +11,7 @@ const char page_css[] =
     "font:15px/1.45 system-ui,'Segoe UI',Roboto,'DejaVu Sans',sans-serif}\n"
     "h1{font-size:1.1rem;margin:0 0 .6rem;color:var(--quiet);font-weight:600}\n"
     "h2{font-size:1.25rem;margin:2rem 0 .2rem}h3{font-size:1rem;margin:0}\n"
-    "p{margin:0 0 .6rem;color:var(--quiet)}p:empty{display:none}\n"
+    "p{margin:0 0 .6rem;color:var(--quiet)}p:empty{display:none}.tiles+p{margin-top:.6rem}\n"
     ".files,.tiles,.figures{display:grid;gap:.8rem}\n"
     ".files{grid-template-columns:repeat(auto-fit,minmax(min(100%,20rem),1fr))}\n"
     ".tiles{grid-template-columns:repeat(auto-fill,minmax(min(100%,17rem),1fr));margin-top:1rem}\n"

@@ -86,18 +86,18 @@ static void write_change(struct buf *out, const json_t *from, const json_t *to)
 static const struct {
     const char *name, *label;
 } tiles[] = {
-    {"ttft_p50", "TTFT, median"},
+    {"ttft_p50", "TTFT, p50"},
     {"ttft_p99", "TTFT, p99"},
-    {"queue_p50", "Queue, median"},
-    {"tpot_p50", "TPOT, median"},
+    {"queue_p50", "Queue, p50"},
+    {"tpot_p50", "TPOT, p50"},
     {"itl_p99", "ITL, p99"},
-    {"tokens_per_s", "Output"},
+    {"tokens_per_s", "Throughput"},
     {"goodput_per_s", "Goodput"},
-    {"requests_per_s", "Requests"},
-    {"streaming_ttft_p50", "Streaming: first visible token, median"},
-    {"blocking_ttft_p50", "Blocking: first visible token, median"},
-    {"sync_ttft_p50", "One at a time: first visible token, median"},
-    {"improvement_p50", "Streaming over blocking, median"},
+    {"requests_per_s", "Request throughput"},
+    {"blocking_ttft_p50", "blocking: TTFT, p50"},
+    {"sync_ttft_p50", "sync: TTFT, p50"},
+    {"streaming_ttft_p50", "streaming: TTFT, p50"},
+    {"improvement_p50", "streaming over blocking: TTFT, p50"},
 };
 
 static void write_tile(const struct page *p, const char *name, const char *label)
@@ -130,6 +130,9 @@ void page_tiles(const struct page *p)
         if (metric_of(p, owner_of(p, tiles[i].name), tiles[i].name))
             write_tile(p, tiles[i].name, tiles[i].label);
     buf_puts(p->out, "</div>\n");
+    if (metric_of(p, owner_of(p, "sync_ttft_p50"), "sync_ttft_p50"))
+        buf_puts(p->out,
+                 "<p>sync is the engine cpu-sync, which serves one request at a time.</p>\n");
 }
 
 /* ---- Metrics ---- */

@@ -130,8 +130,8 @@ int bench_report_main(int argc, char **argv)
         .command = COMMAND,
         .usage = "FILE.json... --html OUT.html [--svg DIR]",
         .about = "Draws results as one HTML page that needs no network, and as SVG files: the\n"
-                 "distribution of TTFT and of the gaps between tokens, the parts of TTFT, each\n"
-                 "request of the run, curves. Several files appear side by side.",
+                 "distributions of TTFT and ITL, the parts of TTFT, each request of the run,\n"
+                 "curves. Several files appear side by side.",
         .groups = {FLAG_GROUP(own_flags, &args)},
         .positional = args.files,
         .max_positional = LIMIT_REPORT_FILES + 1,

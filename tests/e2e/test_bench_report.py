@@ -98,6 +98,17 @@ def test_its_tables_show_the_metrics(run):
                    float(text) == pytest.approx(value, rel=1e-3) for text in page.texts), name
 
 
+def test_a_thing_has_one_name(run):
+    """On the tiles, the titles, the axes and the tables of a page of any kind."""
+    tiles = {"TTFT, p50", "TTFT, p99", "ITL, p99", "Throughput"}
+    assert tiles <= set(Page(report(run, SAMPLE)).texts)
+    for path in (GOLDEN / "bench").glob("*.json"):
+        text = Page(report(run, path)).text
+        for other in ("stream off", "One at a time", "first visible token", "Gaps between tokens",
+                      "Output", ", median"):
+            assert other not in text, (path, other)
+
+
 def medians_of(sample: dict) -> dict[str, float]:
     return {name: metric["median"] for name, metric in sample["metrics"].items()}
 

@@ -150,6 +150,37 @@ static void repeats_are_spoken_of_where_there_are_several(void **state)
     json_decref(two);
 }
 
+/* One name for each thing: the modes' are those that the files have. */
+static void a_mode_has_one_name(void **state)
+{
+    (void)state;
+    static const char *const modes[] = {"blocking", "sync", "streaming"};
+    json_t *root = bench_sample_empty();
+    for (size_t i = 0; i < 3; i++) {
+        char metric[32];
+        snprintf(metric, sizeof metric, "%s_ttft_p50", modes[i]);
+        bench_sample_single(root, metric, "ms", "lower", 5);
+        json_array_append_new(bench_sample_run(root), bench_sample_request(0, 5, 0, 0));
+        json_object_set_new(json_array_get(json_object_get(root, "runs"), i), "mode",
+                            json_string(modes[i]));
+    }
+    char *page = page_of(root, NULL);
+    for (size_t i = 0; i < 3; i++) {
+        char title[64];
+        snprintf(title, sizeof title, "<h3>%s: TTFT, p50</h3>", modes[i]);
+        assert_non_null(strstr(page, title));
+        snprintf(title, sizeof title, "<h3>%s: TTFT, histogram</h3>", modes[i]);
+        assert_non_null(strstr(page, title));
+    }
+    assert_int_equal(xml_count(page, "cpu-sync"), 1);
+    assert_null(strstr(page, "stream off"));
+    assert_null(strstr(page, "One at a time"));
+    assert_null(strstr(page, "first visible token"));
+    assert_null(strstr(page, "median"));
+    free(page);
+    json_decref(root);
+}
+
 static json_t *anything(struct random *seed)
 {
     switch (random_below(seed, 9)) {
@@ -240,6 +271,7 @@ int main(void)
         cmocka_unit_test(a_reader_is_warned_first),
         cmocka_unit_test(facts_that_differ_are_marked),
         cmocka_unit_test(repeats_are_spoken_of_where_there_are_several),
+        cmocka_unit_test(a_mode_has_one_name),
         cmocka_unit_test(no_json_breaks_it),
         cmocka_unit_test(the_sample_stays_readable),
     };
