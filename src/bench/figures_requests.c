@@ -141,6 +141,7 @@ static void add_histogram(struct figures *f, struct quantity *q, size_t source)
     snprintf(name, sizeof name, "%s, histogram", q->name);
     svg_init(&figure->chart, figures_title(title, name, s), q->label,
              q->is_log ? SVG_LOG : SVG_LINEAR, q->counted, SVG_LINEAR);
+    figure->chart.y.whole = true;
     size_t line = svg_add_line(&figure->chart, "", SVG_BOXES, s->colour);
     for (size_t i = 0; i < q->v[source].n; i++)
         counts[bin_of(q, q->v[source].v[i])]++;

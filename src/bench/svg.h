@@ -71,6 +71,7 @@ struct svg_axis {
     char *label; /* with its unit */
     enum svg_scale scale;
     double min, max; /* NAN: as the data are */
+    bool whole;      /* a count: its ticks are whole numbers */
     char **categories;
     size_t n_categories, cap_categories;
 };

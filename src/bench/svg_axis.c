@@ -302,9 +302,9 @@ void svg_axis_fit(struct svg_place *p, const struct svg_chart *c, bool is_y, dou
         return;
     }
     double step = nice_step(p->max - p->min, length / spacing);
-    if (a->scale == SVG_ROWS)
+    if (a->whole)
         step = fmax(step, 1);
-    else if (is_y) {
+    if (is_y && a->scale == SVG_LINEAR) {
         p->min = floor(p->min / step + 1e-9) * step;
         p->max = ceil(p->max / step - 1e-9) * step;
     }

@@ -43,7 +43,7 @@ void svg_init(struct svg_chart *c, const char *title, const char *x_label, enum 
 {
     *c = (struct svg_chart){
         .x = {.scale = x_scale, .min = NAN, .max = NAN},
-        .y = {.scale = y_scale, .min = NAN, .max = NAN},
+        .y = {.scale = y_scale, .min = NAN, .max = NAN, .whole = y_scale == SVG_ROWS},
     };
     c->title = copy(c, title);
     c->x.label = copy(c, x_label);

@@ -71,6 +71,7 @@ static void histograms_count_every_request_once(void **state)
     double low, high;
     assert_near(counted(find(&f, "a-ttft-histogram"), &low, &high), 100);
     assert_true(low <= 1 && high >= 100 && high < 110);
+    assert_true(find(&f, "a-ttft-histogram")->chart.y.whole);
     assert_near(counted(find(&f, "b-ttft-histogram"), &low, &high), 40);
     const struct svg_chart *one = &find(&f, "a-ttft-histogram")->chart;
     const struct svg_chart *two = &find(&f, "b-ttft-histogram")->chart;

@@ -254,6 +254,18 @@ static void a_linear_y_axis_starts_at_zero(void **state)
     svg_fini(&c);
 }
 
+static void half_of_a_count_is_no_tick(void **state)
+{
+    (void)state;
+    struct svg_chart c = chart_of(SVG_LINEAR, SVG_LINEAR);
+    svg_add_point(&c, svg_add_line(&c, "", SVG_POINTS, 0), point(0, 1));
+    c.y.whole = true;
+    char *svg = draw(&c, &svg_wide);
+    assert_int_equal(ticks_of(svg, "end", "y").n, 2); /* 0, 1 */
+    free(svg);
+    svg_fini(&c);
+}
+
 static void boxes_are_as_high_as_their_value(void **state)
 {
     (void)state;
@@ -439,6 +451,7 @@ int main(void)
         cmocka_unit_test(own_values_are_ticks),
         cmocka_unit_test(a_long_label_leaves_the_scale_its_place),
         cmocka_unit_test(a_linear_y_axis_starts_at_zero),
+        cmocka_unit_test(half_of_a_count_is_no_tick),
         cmocka_unit_test(boxes_are_as_high_as_their_value),
         cmocka_unit_test(rows_grow_downwards),
         cmocka_unit_test(same_scales_put_the_same_value_in_the_same_place),
