@@ -13,6 +13,10 @@ const char *const ab_metric_names[AB_METRICS + 1] = {
     "ttft_p50", "ttft_p95", "ttft_p99", "itl_p99", "tpot_p50", "tokens_per_s", "processor_s", NULL};
 
 #define CONFIDENCE 0.95
+/* To end when the interval is narrow is to end rather when it is too narrow by chance: of simulated
+ * comparisons 93 percent held the truth where 95 should have. With so much of the error that is
+ * allowed at a fixed number of blocks, 95 to 96 do. */
+#define OF_ERROR 0.8
 
 struct job {
     struct ab *ab;
@@ -209,7 +213,7 @@ bool ab_difference(const struct ab *ab, const struct ab_options *o, enum ab_metr
     struct signed_rank r;
     bool ok = !blocks.failed;
     if (ok && blocks.n > 0) {
-        ok = signed_rank(blocks.v, blocks.n, out->confidence, &r);
+        ok = signed_rank(blocks.v, blocks.n, 1 - OF_ERROR * (1 - out->confidence), &r);
         out->known = ok;
         out->percent =
             (struct signed_rank){percent_of(r.estimate), percent_of(r.low), percent_of(r.high)};

@@ -21,7 +21,7 @@
 #include <sys/types.h>
 
 /* Fewer blocks are never judged. */
-#define AB_LEAST_BLOCKS 8
+#define AB_LEAST_BLOCKS 10
 /* So many pairs in a row with failures end it. */
 #define AB_MOST_FAILURES 5
 

@@ -68,8 +68,7 @@ static void improvement(struct buf *out, struct improvement i)
         buf_printf(out, " %8.2fx %+8.1f%%", i.ratio, i.percent);
 }
 
-static void row(struct buf *out, const char *label, const double values[BLOCKING_MODES],
-                struct improvement (*over)(double baseline, double stream))
+static void values_of(struct buf *out, const char *label, const double values[BLOCKING_MODES])
 {
     buf_printf(out, "%-*s", LABEL, label);
     for (int i = 0; i < BLOCKING_MODES; i++) {
@@ -78,34 +77,40 @@ static void row(struct buf *out, const char *label, const double values[BLOCKING
         else
             buf_printf(out, " %10.1f", values[i]);
     }
+}
+
+static void row(struct buf *out, const char *label, const double values[BLOCKING_MODES],
+                struct improvement (*over)(double baseline, double stream))
+{
+    values_of(out, label, values);
     improvement(out, over(values[BLOCKING_WHOLE], values[BLOCKING_STREAM]));
     improvement(out, over(values[BLOCKING_SYNC], values[BLOCKING_STREAM]));
     buf_putc(out, '\n');
 }
 
-static void first_token_row(struct buf *out, struct blocking *b, double percent)
+static void ttft_row(struct buf *out, struct blocking *b, double percent)
 {
     double v[BLOCKING_MODES];
     char label[32];
     for (int i = 0; i < BLOCKING_MODES; i++)
         v[i] = has(b, i) ? series_percentile(&b->of[i].pooled.ttft, percent) : NAN;
-    snprintf(label, sizeof label, "first visible token P%.0f", percent);
+    snprintf(label, sizeof label, "TTFT P%.0f", percent);
     row(out, label, v, of_ttft);
 }
 
 /* What of it came after the first token: of a stream nothing. No row where no server tells. */
 static void decode_row(struct buf *out, struct blocking *b)
 {
-    double v[COLUMNS] = {NAN, NAN, NAN, NAN, NAN};
+    double v[BLOCKING_MODES];
     bool told = false;
     for (int i = 0; i < BLOCKING_MODES; i++) {
-        if (!b->has[i])
-            continue;
-        v[i] = series_percentile(&b->of[i].pooled.decode, 50);
+        v[i] = has(b, i) ? series_percentile(&b->of[i].pooled.decode, 50) : NAN;
         told |= !isnan(v[i]);
     }
-    if (told)
-        row(out, "of it decode P50", v);
+    if (!told)
+        return;
+    values_of(out, "of it decode P50", v);
+    buf_putc(out, '\n');
 }
 
 static void throughput_row(struct buf *out, const struct blocking *b)
@@ -149,7 +154,7 @@ bool blocking_table(struct buf *out, struct blocking *b)
         buf_printf(out, " %10s", names[i]);
     buf_printf(out, " %19s %19s\n", names[BLOCKING_WHOLE], names[BLOCKING_SYNC]);
     for (size_t i = 0; i < PERCENTS; i++)
-        first_token_row(out, b, percents[i]);
+        ttft_row(out, b, percents[i]);
     decode_row(out, b);
     throughput_row(out, b);
     count_row(out, b);

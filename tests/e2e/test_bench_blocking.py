@@ -27,7 +27,7 @@ def test_on_servers_of_its_own(run, tiny, tmp_path):
                "--output", path)
     assert done.returncode == 0, done.stderr
     for percent in 50, 90, 95:
-        cells = row(done.stdout, f"first visible token P{percent}")
+        cells = row(done.stdout, f"TTFT P{percent}")
         assert len(cells) == 7
         assert "n/a" not in cells
     assert row(done.stdout, "completed of requests") == ["16/16"] * 3
@@ -98,7 +98,7 @@ def test_on_a_server_that_is_there(run, tmp_path):
     assert all(len(turn) == 1 for turn in turns)
     assert all(turns[i] != turns[i + 1] for i in range(0, 8, 2))  # both in each repeat
     assert len({prompt for _, prompt in asked}) == 64  # none finds another's in a cache
-    assert row(done.stdout, "first visible token P50")[1] == "n/a"
+    assert row(done.stdout, "TTFT P50")[1] == "n/a"
     metrics = json.loads(path.read_text())["metrics"]
     assert "sync_ttft_p50" not in metrics
     assert metrics["streaming_ttft_p50"]["median"] > 0
@@ -147,7 +147,7 @@ def test_an_interruption_keeps_the_repeats_before_it(binary, tmp_path):
     whole = [r for r in runs if not r["interrupted"]]
     assert len(runs) - len(whole) <= 1
     assert 3 <= len(whole) < 100 and {r["mode"] for r in whole} == MODES - {"sync"}
-    assert "first visible token P50" in table
+    assert "TTFT P50" in table
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])

@@ -29,9 +29,9 @@ static void the_table_has_baselines_stream_and_ratios(void **state)
     assert_true(blocking_table(&table, &b));
     const char *t = buf_str(&table);
     expect_words(t, "milliseconds", "blocking sync streaming blocking sync");
-    expect_words(t, "first visible token P50", "80.0 200.0 20.0 4.00x +75.0% 10.00x +90.0%");
-    expect_words(t, "first visible token P90", "112.0 280.0 28.0 4.00x +75.0% 10.00x +90.0%");
-    expect_words(t, "first visible token P95", "116.0 290.0 29.0 4.00x +75.0% 10.00x +90.0%");
+    expect_words(t, "TTFT P50", "80.0 200.0 20.0 4.00x +75.0% 10.00x +90.0%");
+    expect_words(t, "TTFT P90", "112.0 280.0 28.0 4.00x +75.0% 10.00x +90.0%");
+    expect_words(t, "TTFT P95", "116.0 290.0 29.0 4.00x +75.0% 10.00x +90.0%");
     expect_words(t, "throughput, tokens/s", "27.0 9.0 27.0 1.00x +0.0% 3.00x +200.0%");
     expect_words(t, "completed of requests", "3/3 3/3 3/3");
     buf_fini(&table);
@@ -67,7 +67,7 @@ static void other_servers_have_no_sync_baseline(void **state)
     b.of[BLOCKING_STREAM].runs[0].generator.bottleneck = true;
     assert_true(blocking_table(&table, &b));
     const char *t = buf_str(&table);
-    expect_words(t, "first visible token P50", "80.0 n/a 20.0 4.00x +75.0% n/a n/a");
+    expect_words(t, "TTFT P50", "80.0 n/a 20.0 4.00x +75.0% n/a n/a");
     expect_words(t, "throughput, tokens/s", "27.0 n/a 27.0 1.00x +0.0% n/a n/a");
     expect_words(t, "completed of requests", "3/3 n/a 3/3");
     expect_words(t, "streaming, run 1:", "THE BOTTLENECK WAS THE GENERATOR: it slept");
@@ -127,7 +127,7 @@ static void what_is_worse_is_negative(void **state)
     pool(&b.of[BLOCKING_STREAM], NULL);
     assert_true(blocking_table(&table, &b));
     const char *t = buf_str(&table);
-    expect_words(t, "first visible token P50", "20.0 n/a 30.0 0.67x -50.0% n/a n/a");
+    expect_words(t, "TTFT P50", "20.0 n/a 30.0 0.67x -50.0% n/a n/a");
     expect_words(t, "throughput, tokens/s", "27.0 n/a 13.5 0.50x -50.0% n/a n/a");
     buf_fini(&table);
     blocking_fini(&b);
