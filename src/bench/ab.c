@@ -23,66 +23,16 @@ struct job {
     const struct ab_options *o;
     struct random random;
     uint32_t run;      /* numbers of workload_make's that are used up */
-    uint32_t failures; /* pairs in a row */
+    uint32_t failures; /* blocks in a row */
     int64_t start_us;
 };
 
-/* --- a run ---------------------------------------------------------------------------------- */
-
-static void take_figures(struct ab_run *out, struct summary *s, double processor_s)
-{
-    out->figures[AB_TTFT_P50] = series_percentile(&s->ttft, 50);
-    out->figures[AB_TTFT_P95] = series_percentile(&s->ttft, 95);
-    out->figures[AB_TTFT_P99] = series_percentile(&s->ttft, 99);
-    out->figures[AB_ITL_P99] = series_percentile(&s->itl, 99);
-    out->figures[AB_TPOT_P50] = series_percentile(&s->tpot, 50);
-    out->figures[AB_TOKENS_PER_S] = s->output_throughput;
-    out->figures[AB_PROCESSOR] = processor_s;
-}
-
-static void count_requests(struct ab_side *side, const struct measurement *m)
-{
-    struct err err = {0};
-    side->n_requests += m->pooled.n;
-    side->n_failed += m->pooled.failed;
-    side->prompt_tokens += m->pooled.prompt_tokens;
-    side->cached_tokens += m->pooled.cached_tokens;
-    if (!side->first_error[0] && measure_failed(m, &err))
-        snprintf(side->first_error, sizeof side->first_error, "%.255s", err.text);
-}
-
-/* *whole: every request was answered. */
-static enum status run_side(struct job *job, int which, uint32_t run, struct ab_run *out,
-                            bool *whole, struct err *err)
-{
-    struct ab_side *side = &job->ab->sides[which];
-    struct measurement m = {0};
-    double before_s = machine_process_s(side->pid);
-    enum status st = measure_one(side->target, job->o->workload, job->o->measure, run, &m, err);
-    double used_s = machine_process_s(side->pid) - before_s;
-    if (!st && !measure_pool(&m, NULL))
-        st = err_set(err, STATUS_NO_MEMORY, "no memory for the figures of a run");
-    *whole = !st && m.pooled.completed == m.pooled.n;
-    if (!st) {
-        take_figures(out, &m.pooled, used_s);
-        out->stolen_percent = m.runs[0].machine.stolen_percent;
-        count_requests(side, &m);
-    }
-    measure_fini(&m);
-    return st;
-}
-
-/* --- a pair --------------------------------------------------------------------------------- */
-
-static enum status add_pair(struct ab *ab, const struct ab_pair *pair, struct err *err)
-{
-    struct ab_pair *pairs = mem_resize(ab->pairs, (ab->n_pairs + 1) * sizeof *pairs);
-    if (!pairs)
-        return err_set(err, STATUS_NO_MEMORY, "no memory for %u pairs", ab->n_pairs + 1);
-    pairs[ab->n_pairs++] = *pair;
-    ab->pairs = pairs;
-    return STATUS_OK;
-}
+/* A block that is being measured. */
+struct sums {
+    struct measurement runs[AB_SIDES];
+    double processor_s[AB_SIDES];
+    uint32_t n_pairs, n_b_first;
+};
 
 static bool stopped(const struct job *job)
 {
@@ -90,33 +40,35 @@ static bool stopped(const struct job *job)
     return stop && atomic_load(stop);
 }
 
-static enum status fail(struct job *job, struct err *err)
+static bool is_late(struct job *job)
 {
-    const struct ab_side *a = &job->ab->sides[AB_A], *b = &job->ab->sides[AB_B];
-    job->ab->end = AB_FAILED;
-    return err_set(err, STATUS_UNAVAILABLE, "%d pairs in a row had requests that failed: %s",
-                   AB_MOST_FAILURES, a->n_failed ? a->first_error : b->first_error);
+    job->ab->seconds = (double)(clock_now_us() - job->start_us) / 1e6;
+    return job->ab->seconds >= job->o->time_limit_s;
 }
 
-/* A pair of which a request failed says nothing and is left out. */
-static enum status run_pair(struct job *job, struct err *err)
+/* --- a pair --------------------------------------------------------------------------------- */
+
+static enum status run_side(struct job *job, int which, struct sums *sums, struct err *err)
 {
-    struct ab_pair pair = {.block = job->ab->n_blocks, .b_first = random_below(&job->random, 2)};
-    enum status st = STATUS_OK;
-    bool whole[AB_SIDES] = {false, false};
-    for (int i = 0; i < AB_SIDES && !st && !stopped(job); i++) {
-        int side = pair.b_first ? AB_SIDES - 1 - i : i;
-        uint32_t run = job->run + (job->o->one_cache ? (uint32_t)side : 0);
-        st = run_side(job, side, run, &pair.runs[side], &whole[side], err);
-    }
+    const struct ab_side *side = &job->ab->sides[which];
+    uint32_t run = job->run + (job->o->one_cache ? (uint32_t)which : 0);
+    double before_s = machine_process_s(side->pid);
+    enum status st =
+        measure_one(side->target, job->o->workload, job->o->measure, run, &sums->runs[which], err);
+    sums->processor_s[which] += machine_process_s(side->pid) - before_s;
+    return st;
+}
+
+static enum status run_pair(struct job *job, struct sums *sums, struct err *err)
+{
+    bool b_first = random_below(&job->random, 2);
+    enum status st = run_side(job, b_first ? AB_B : AB_A, sums, err);
+    if (!st && !stopped(job))
+        st = run_side(job, b_first ? AB_A : AB_B, sums, err);
     job->run += job->o->one_cache ? AB_SIDES : 1;
-    if (st || stopped(job))
-        return st;
-    if (whole[AB_A] && whole[AB_B]) {
-        job->failures = 0;
-        return add_pair(job->ab, &pair, err);
-    }
-    return ++job->failures < AB_MOST_FAILURES ? STATUS_OK : fail(job, err);
+    sums->n_pairs++;
+    sums->n_b_first += b_first;
+    return st;
 }
 
 /* --- a block -------------------------------------------------------------------------------- */
@@ -150,39 +102,97 @@ static enum status start_both(struct job *job, struct err *err)
     return st;
 }
 
-static bool is_late(struct job *job)
+static void count_requests(struct ab_side *side, const struct measurement *m)
 {
-    job->ab->seconds = (double)(clock_now_us() - job->start_us) / 1e6;
-    return job->ab->seconds >= job->o->time_limit_s;
+    struct err err = {0};
+    side->n_requests += m->pooled.n;
+    side->n_failed += m->pooled.failed;
+    side->prompt_tokens += m->pooled.prompt_tokens;
+    side->cached_tokens += m->pooled.cached_tokens;
+    if (!side->first_error[0] && measure_failed(m, &err))
+        snprintf(side->first_error, sizeof side->first_error, "%.255s", err.text);
+}
+
+static void take_figures(struct ab_runs *out, struct measurement *m, double processor_s)
+{
+    struct summary *s = &m->pooled;
+    struct series stolen = {0};
+    for (uint32_t i = 0; i < m->n_runs; i++)
+        series_add(&stolen, m->runs[i].machine.stolen_percent);
+    *out = (struct ab_runs){.stolen_percent = series_mean(&stolen)};
+    out->figures[AB_TTFT_P50] = series_percentile(&s->ttft, 50);
+    out->figures[AB_TTFT_P95] = series_percentile(&s->ttft, 95);
+    out->figures[AB_TTFT_P99] = series_percentile(&s->ttft, 99);
+    out->figures[AB_ITL_P99] = series_percentile(&s->itl, 99);
+    out->figures[AB_TPOT_P50] = series_percentile(&s->tpot, 50);
+    out->figures[AB_TOKENS_PER_S] = s->output_throughput;
+    out->figures[AB_PROCESSOR] = processor_s;
+    series_fini(&stolen);
+}
+
+static enum status add_block(struct ab *ab, const struct ab_block *block, struct err *err)
+{
+    struct ab_block *blocks = mem_resize(ab->blocks, (ab->n_blocks + 1) * sizeof *blocks);
+    if (!blocks)
+        return err_set(err, STATUS_NO_MEMORY, "no memory for %u blocks", ab->n_blocks + 1);
+    blocks[ab->n_blocks++] = *block;
+    ab->blocks = blocks;
+    return STATUS_OK;
+}
+
+static enum status fail(struct job *job, struct err *err)
+{
+    const struct ab_side *a = &job->ab->sides[AB_A], *b = &job->ab->sides[AB_B];
+    job->ab->end = AB_FAILED;
+    return err_set(err, STATUS_UNAVAILABLE, "%d blocks in a row had requests that failed: %s",
+                   AB_MOST_FAILURES, a->n_failed ? a->first_error : b->first_error);
+}
+
+/* A block of which a request failed says nothing and is left out; so is one that was interrupted.
+ */
+static enum status end_block(struct job *job, struct sums *sums, struct err *err)
+{
+    struct ab_block block = {.n_pairs = sums->n_pairs, .n_b_first = sums->n_b_first};
+    bool whole = true;
+    for (int side = 0; side < AB_SIDES; side++) {
+        struct measurement *m = &sums->runs[side];
+        if (!measure_pool(m, NULL))
+            return err_set(err, STATUS_NO_MEMORY, "no memory for the figures of a block");
+        whole = whole && m->pooled.completed == m->pooled.n;
+        count_requests(&job->ab->sides[side], m);
+        take_figures(&block.runs[side], m, sums->processor_s[side]);
+    }
+    if (stopped(job))
+        return STATUS_OK;
+    job->failures = whole ? 0 : job->failures + 1;
+    if (whole)
+        return add_block(job->ab, &block, err);
+    return job->failures < AB_MOST_FAILURES ? STATUS_OK : fail(job, err);
 }
 
 static enum status run_block(struct job *job, struct err *err)
 {
-    uint32_t before = job->ab->n_pairs, n = job->o->restarts ? job->o->pairs_per_start : 1;
+    struct sums sums = {0};
     enum status st = STATUS_OK;
     if (job->o->restarts || job->ab->n_starts == 0)
         st = start_both(job, err);
-    for (uint32_t i = 0; i < n && !st && !stopped(job) && (i == 0 || !is_late(job)); i++)
-        st = run_pair(job, err);
-    job->ab->n_blocks += job->ab->n_pairs > before;
+    for (uint32_t i = 0; i < job->o->pairs && !st && !stopped(job); i++)
+        if (i == 0 || !is_late(job))
+            st = run_pair(job, &sums, err);
+    if (!st)
+        st = end_block(job, &sums, err);
+    for (int side = 0; side < AB_SIDES; side++)
+        measure_fini(&sums.runs[side]);
     return st;
 }
 
 /* --- the whole ------------------------------------------------------------------------------ */
 
-/* Logarithm of B / A, the mean of a block's pairs; NAN: a pair lacks it. */
-static double block_difference(const struct ab *ab, uint32_t block, enum ab_metric metric)
+/* Logarithm of B / A; NAN where a side lacks it. */
+static double difference_of(const struct ab_block *b, enum ab_metric metric)
 {
-    double sum = 0;
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < ab->n_pairs; i++) {
-        const struct ab_pair *p = &ab->pairs[i];
-        if (p->block != block)
-            continue;
-        sum += log(p->runs[AB_B].figures[metric] / p->runs[AB_A].figures[metric]);
-        n++;
-    }
-    return isfinite(sum) && n > 0 ? sum / n : NAN;
+    double d = log(b->runs[AB_B].figures[metric] / b->runs[AB_A].figures[metric]);
+    return isfinite(d) ? d : NAN;
 }
 
 static double percent_of(double log_ratio)
@@ -193,8 +203,8 @@ static double percent_of(double log_ratio)
 static double side_median(const struct ab *ab, int side, enum ab_metric metric)
 {
     struct series all = {0};
-    for (uint32_t i = 0; i < ab->n_pairs; i++)
-        series_add(&all, ab->pairs[i].runs[side].figures[metric]);
+    for (uint32_t i = 0; i < ab->n_blocks; i++)
+        series_add(&all, ab->blocks[i].runs[side].figures[metric]);
     double median = series_percentile(&all, 50);
     series_fini(&all);
     return median;
@@ -207,7 +217,7 @@ bool ab_difference(const struct ab *ab, const struct ab_options *o, enum ab_metr
     double others = 1 - (1 - CONFIDENCE) / (AB_METRICS - 1);
     *out = (struct ab_difference){.confidence = metric == o->metric ? CONFIDENCE : others};
     for (uint32_t i = 0; i < ab->n_blocks; i++)
-        series_add(&blocks, block_difference(ab, i, metric));
+        series_add(&blocks, difference_of(&ab->blocks[i], metric));
     for (int side = 0; side < AB_SIDES; side++)
         out->medians[side] = side_median(ab, side, metric);
     struct signed_rank r;
@@ -251,11 +261,11 @@ enum status ab_run(struct ab *out, const struct ab_options *o, struct err *err)
         else if (is_late(&job) && !narrow && out->end == AB_NARROW)
             out->end = AB_TIME;
     }
-    return st == STATUS_CANCELLED && out->n_pairs > 0 ? STATUS_OK : st;
+    return st == STATUS_CANCELLED && out->n_blocks > 0 ? STATUS_OK : st;
 }
 
 void ab_fini(struct ab *ab)
 {
-    mem_free(ab->pairs);
+    mem_free(ab->blocks);
     *ab = (struct ab){0};
 }

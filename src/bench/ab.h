@@ -1,14 +1,15 @@
 /* Two servers compared on a noisy machine: both are up, their runs alternate in random order, and
  * it goes on until the difference is known well enough.
  *
- *     block:  start A and B ─► warm both up ─► A B ─► B A ─► B A ...    pairs_per_start pairs
+ *     block:  start A and B ─► warm both up ─► A B ─► B A ─► B A ...    so many pairs
  *     block:  start A and B ─► ...
  *
- * A pair is two runs of the same workload, one after the other: what slows the machine for seconds
- * slows both. Its difference is the logarithm of the ratio B / A of a figure; a block's is the mean
- * of its pairs'. Blocks are what is independent (starts of one program differ by more than runs of
- * a start), so the interval of the difference is theirs (signed_rank.h). Where a side is not ours
- * to start, each pair is a block and the difference is that of these two starts.
+ * A pair is a run of the workload on each side, one right after the other: what slows the machine
+ * for a second slows both. The shorter the runs (one request), the more of the noise they share. A
+ * block's figure is that of all requests of its runs; its difference is the logarithm of the ratio
+ * B / A. Blocks are what is independent, since starts of one program differ by more than runs of a
+ * start do; so the interval is theirs (signed_rank.h). Where neither side is ours to start, the
+ * difference is that of these two starts.
  */
 #ifndef FIRSTLIGHT_BENCH_AB_H
 #define FIRSTLIGHT_BENCH_AB_H
@@ -22,7 +23,7 @@
 
 /* Fewer blocks are never judged. */
 #define AB_LEAST_BLOCKS 10
-/* So many pairs in a row with failures end it. */
+/* So many blocks in a row with failures end it. */
 #define AB_MOST_FAILURES 5
 
 enum ab_metric {
@@ -32,7 +33,7 @@ enum ab_metric {
     AB_ITL_P99,
     AB_TPOT_P50,
     AB_TOKENS_PER_S,
-    AB_PROCESSOR, /* seconds of the server's process in a run */
+    AB_PROCESSOR, /* seconds of the server's process in the block's runs */
     AB_METRICS,
 };
 extern const char *const ab_metric_names[AB_METRICS + 1]; /* "ttft_p50", ...; then NULL */
@@ -46,14 +47,14 @@ struct ab_options {
     const char *names[AB_SIDES]; /* URLs or commands, for the table */
     const struct workload_options *workload;
     const struct measure_options *measure; /* tokenizer, stop, warm-ups of each start */
-    uint32_t pairs_per_start;              /* >= 1 */
+    uint32_t pairs;                        /* of a block, >= 1 */
     enum ab_metric metric;                 /* whose interval ends it */
     double width_percent;                  /* the whole interval, of A's figure */
     double time_limit_s;
     uint64_t seed; /* of the order */
     /* Starts side `side`, or starts it anew; *pid is its process, 0: unknown. */
     enum status (*start)(void *arg, int side, struct target **t, pid_t *pid, struct err *err);
-    bool restarts;  /* there is a side that `start` starts anew: a block each time */
+    bool restarts;  /* there is a side that `start` starts anew, before each block */
     bool one_cache; /* both sides are one server: their prompts have to differ */
     /* May be NULL. After each block. */
     void (*progress)(void *arg, uint32_t n_blocks, const struct signed_rank *difference,
@@ -61,16 +62,15 @@ struct ab_options {
     void *arg;
 };
 
-/* One run of one side; NAN: there is no such figure. */
-struct ab_run {
+/* All runs of one side in one block; NAN: there is no such figure. */
+struct ab_runs {
     double figures[AB_METRICS];
-    double stolen_percent; /* of the machine, meanwhile */
+    double stolen_percent; /* of the machine, while they ran */
 };
 
-struct ab_pair {
-    uint32_t block;
-    bool b_first;
-    struct ab_run runs[AB_SIDES];
+struct ab_block {
+    uint32_t n_pairs, n_b_first;
+    struct ab_runs runs[AB_SIDES];
 };
 
 struct ab_side {
@@ -83,15 +83,15 @@ struct ab_side {
 
 struct ab {
     struct ab_side sides[AB_SIDES];
-    struct ab_pair *pairs; /* (n_pairs) that count: no request of theirs failed */
-    uint32_t n_pairs, n_blocks, n_starts;
+    struct ab_block *blocks; /* (n_blocks) that count: no request of theirs failed */
+    uint32_t n_blocks, n_starts;
     double seconds;
     enum ab_end end;
 };
 
 /* What is known of one metric. */
 struct ab_difference {
-    double medians[AB_SIDES];   /* over the runs */
+    double medians[AB_SIDES];   /* over the blocks */
     struct signed_rank percent; /* B against A, with its interval */
     double confidence;          /* of the interval */
     bool known;                 /* false: no blocks with it, and nothing else here counts */
@@ -108,7 +108,7 @@ bool ab_difference(const struct ab *ab, const struct ab_options *o, enum ab_metr
 
 /* The table: the differences, and what each side used and lost. False: no memory. */
 bool ab_table(struct buf *out, const struct ab *ab, const struct ab_options *o);
-/* Metrics (the change in percent, a value a block), runs (the pairs), and `ab`. */
+/* `runs`, which are the blocks, and `ab`. */
 void ab_result(const struct ab *ab, const struct ab_options *o, struct result *out);
 
 #endif

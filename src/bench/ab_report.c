@@ -84,17 +84,17 @@ static void count_row(struct buf *out, const char *label, uint32_t a, uint32_t b
 static double sum_of(const struct ab *ab, int side, enum ab_metric metric)
 {
     double sum = 0;
-    for (uint32_t i = 0; i < ab->n_pairs; i++)
-        sum += ab->pairs[i].runs[side].figures[metric];
+    for (uint32_t i = 0; i < ab->n_blocks; i++)
+        sum += ab->blocks[i].runs[side].figures[metric];
     return sum;
 }
 
 static double mean_stolen(const struct ab *ab, int side)
 {
     double sum = 0;
-    for (uint32_t i = 0; i < ab->n_pairs; i++)
-        sum += ab->pairs[i].runs[side].stolen_percent;
-    return ab->n_pairs ? sum / ab->n_pairs : NAN;
+    for (uint32_t i = 0; i < ab->n_blocks; i++)
+        sum += ab->blocks[i].runs[side].stolen_percent;
+    return ab->n_blocks ? sum / ab->n_blocks : NAN;
 }
 
 static void sides(struct buf *out, const struct ab *ab)
@@ -117,11 +117,13 @@ static void heading(struct buf *out, const struct ab *ab, const struct ab_option
         [AB_INTERRUPTED] = "interrupted",
         [AB_FAILED] = "requests failed",
     };
-    buf_printf(out, "A       %s\nB       %s\npairs   ", o->names[AB_A], o->names[AB_B]);
-    table_count(out, ab->n_pairs, "pair");
-    buf_printf(out, " of runs of %u requests, ", o->workload->num_requests);
+    buf_printf(out, "A       %s\nB       %s\nblocks  ", o->names[AB_A], o->names[AB_B]);
+    table_count(out, ab->n_blocks, "block");
+    buf_printf(out, " of %u pairs of runs, ", o->pairs);
+    table_count(out, o->workload->num_requests, "request");
+    buf_puts(out, " each; ");
     table_count(out, ab->n_starts, "start");
-    buf_printf(out, " of both, %.0f s: %s\n\n", ab->seconds, why[ab->end]);
+    buf_printf(out, " of both; %.0f s: %s\n\n", ab->seconds, why[ab->end]);
 }
 
 static void caveats(struct buf *out, const struct ab *ab, const struct ab_options *o)
@@ -144,7 +146,7 @@ bool ab_table(struct buf *out, const struct ab *ab, const struct ab_options *o)
 {
     bool ok = true;
     heading(out, ab, o);
-    buf_printf(out, "%-*s %10s %10s %11s  %-20s\n", LABEL, "medians of the runs", "A", "B",
+    buf_printf(out, "%-*s %10s %10s %11s  %-20s\n", LABEL, "medians of blocks", "A", "B",
                "B against A", "interval");
     ok = row(out, ab, o, o->metric);
     for (int i = 0; i < AB_METRICS; i++)
@@ -157,7 +159,7 @@ bool ab_table(struct buf *out, const struct ab *ab, const struct ab_options *o)
 
 /* --- the result ----------------------------------------------------------------------------- */
 
-static json_t *run_json(const struct ab_run *r)
+static json_t *runs_json(const struct ab_runs *r)
 {
     json_t *json = json_object();
     int bad = 0;
@@ -167,11 +169,11 @@ static json_t *run_json(const struct ab_run *r)
     return result_whole(json, bad);
 }
 
-static json_t *pair_json(const struct ab_pair *p)
+static json_t *block_json(const struct ab_block *b)
 {
-    return json_pack("{s:I, s:s, s:o, s:o}", "block", (json_int_t)p->block, "first",
-                     p->b_first ? "b" : "a", "a", run_json(&p->runs[AB_A]), "b",
-                     run_json(&p->runs[AB_B]));
+    return json_pack("{s:I, s:I, s:o, s:o}", "pairs", (json_int_t)b->n_pairs, "b_first",
+                     (json_int_t)b->n_b_first, "a", runs_json(&b->runs[AB_A]), "b",
+                     runs_json(&b->runs[AB_B]));
 }
 
 static json_t *side_json(const struct ab *ab, const struct ab_options *o, int which)
@@ -211,13 +213,14 @@ static json_t *differences_json(const struct ab *ab, const struct ab_options *o)
 
 void ab_result(const struct ab *ab, const struct ab_options *o, struct result *out)
 {
-    for (uint32_t i = 0; i < ab->n_pairs; i++)
-        result_add_run(out, pair_json(&ab->pairs[i]));
+    for (uint32_t i = 0; i < ab->n_blocks; i++)
+        result_add_run(out, block_json(&ab->blocks[i]));
     result_set(out, "ab",
-               json_pack("{s:o, s:o, s:s, s:s, s:f, s:f, s:f, s:I, s:I, s:o}", "a",
+               json_pack("{s:o, s:o, s:s, s:s, s:f, s:f, s:f, s:I, s:I, s:I, s:o}", "a",
                          side_json(ab, o, AB_A), "b", side_json(ab, o, AB_B), "metric",
                          ab_metric_names[o->metric], "end", end_names[ab->end], "width_percent",
                          o->width_percent, "time_limit_s", o->time_limit_s, "seconds", ab->seconds,
-                         "starts", (json_int_t)ab->n_starts, "blocks", (json_int_t)ab->n_blocks,
-                         "differences", differences_json(ab, o)));
+                         "pairs", (json_int_t)o->pairs, "starts", (json_int_t)ab->n_starts,
+                         "blocks", (json_int_t)ab->n_blocks, "differences",
+                         differences_json(ab, o)));
 }

@@ -14,9 +14,10 @@
 #include <unistd.h>
 
 #define COMMAND         "bench ab"
-#define DEFAULT_WIDTH   2
+#define DEFAULT_WIDTH   3
 #define DEFAULT_LIMIT_S 600
-#define DEFAULT_PAIRS   3
+#define DEFAULT_PAIRS   24
+#define DEFAULT_WARMUPS 4
 #define START_SECONDS   300
 
 struct args {
@@ -25,7 +26,7 @@ struct args {
     const char *sides[AB_SIDES]; /* a URL or a command */
     const char *model, *api_key_file, *tokenizer;
     int metric;
-    uint32_t timeout_seconds, pairs_per_start, start_seconds;
+    uint32_t timeout_seconds, pairs, start_seconds;
     double width_percent, time_limit_s;
 };
 
@@ -48,12 +49,13 @@ static const struct flag own_flags[] = {
                          "tpot_p50, tokens_per_s, processor_s",
      FLAG_CHOICE, FLAG_FIELD(args, metric), .choices = ab_metric_names},
     {"--width", "PERCENT", "end when the 95 % interval of the difference is as narrow as that\n"
-                           "(default 2)",
+                           "(default 3)",
      FLAG_F64, FLAG_FIELD(args, width_percent), .min = 0.01, .max = 1000},
     {"--time-limit", "SECONDS", "or when so much time has passed (default 600)",
      FLAG_F64, FLAG_FIELD(args, time_limit_s), .min = 1, .max = LIMIT_BENCH_SECONDS},
-    {"--pairs-per-start", "N", "pairs of runs before servers that are commands are started anew",
-     FLAG_U32, FLAG_FIELD(args, pairs_per_start), .min = 1, .max = LIMIT_BENCH_RUNS,
+    {"--pairs", "N", "pairs of runs of a block; before each block servers that are commands are\n"
+                     "started anew",
+     FLAG_U32, FLAG_FIELD(args, pairs), .min = 1, .max = LIMIT_BENCH_RUNS,
      .zero = "none"},
     {"--start-timeout", "SECONDS", "for a command until its server answers",
      FLAG_U32, FLAG_FIELD(args, start_seconds), .min = 1, .max = LIMIT_BENCH_SECONDS,
@@ -205,7 +207,7 @@ static enum status run(struct job *job, struct err *err)
         .names = {a->sides[AB_A], a->sides[AB_B]},
         .workload = &a->asked.options,
         .measure = &measure,
-        .pairs_per_start = a->pairs_per_start,
+        .pairs = a->pairs,
         .metric = (enum ab_metric)a->metric,
         .width_percent = a->width_percent,
         .time_limit_s = a->time_limit_s,
@@ -219,7 +221,7 @@ static enum status run(struct job *job, struct err *err)
     struct ab ab = {0};
     struct err later = {0};
     enum status st = ab_run(&ab, &options, err);
-    if (ab.n_pairs > 0 && report(job, &ab, &options, &later) && !st) {
+    if (ab.n_blocks > 0 && report(job, &ab, &options, &later) && !st) {
         *err = later;
         st = later.code;
     }
@@ -253,7 +255,7 @@ int bench_ab_main(int argc, char **argv)
         .common = bench_common_default,
         .asked.options = workload_default,
         .timeout_seconds = BENCH_COMMON_TIMEOUT_SECONDS,
-        .pairs_per_start = DEFAULT_PAIRS,
+        .pairs = DEFAULT_PAIRS,
         .start_seconds = START_SECONDS,
         .width_percent = DEFAULT_WIDTH,
         .time_limit_s = DEFAULT_LIMIT_S,
@@ -268,14 +270,18 @@ int bench_ab_main(int argc, char **argv)
             "  firstlight bench ab --a 'old/firstlight serve --model M' \\\n"
             "                      --b 'build/firstlight serve --model M'\n\n"
             "In a command {port} becomes a free port; without it, --host 127.0.0.1 --port N is\n"
-            "appended. Commands are started anew after every few pairs of runs, since starts of\n"
-            "one program differ, too. Both servers are in memory at once.",
+            "appended. Commands are started anew for every block of pairs of runs, since starts\n"
+            "of one program differ, too. Both servers are in memory at once. A run is a single\n"
+            "request unless --num-requests says otherwise: the finer the turns, the more of the\n"
+            "machine's noise both sides share; for load, ask for as many as run at once, and for\n"
+            "fewer pairs.",
         .groups = {FLAG_GROUP(own_flags, &args), bench_workload_flags(&args.asked),
                    FLAG_GROUP(run_flags, &args.common)},
     };
     struct err err = {0};
     int exit_code;
-    args.asked.options.num_requests = 8;
+    args.common.warmup_runs = DEFAULT_WARMUPS;
+    args.asked.options.num_requests = 1;
     args.asked.options.max_new_tokens = 16;
     args.asked.options.prompt_tokens = 128;
     args.asked.options.max_concurrency = 1;
