@@ -121,9 +121,11 @@ const json_t *compare_metric(struct compare_side side, size_t file, const char *
     return json_object_get(json_object_get(side.results[file].root, "metrics"), name);
 }
 
+/* "" where a file that nobody checked has none. */
 static const char *text_of(const json_t *object, const char *key)
 {
-    return json_string_value(json_object_get(object, key));
+    const char *text = json_string_value(json_object_get(object, key));
+    return text ? text : "";
 }
 
 static bool all_have(struct compare_side side, const char *name)

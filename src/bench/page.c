@@ -111,16 +111,27 @@ static void warn_of_run(const struct page *p, size_t file, size_t index, const j
     }
 }
 
+static void write_doubts(const struct page *p, size_t file, const struct err *refusal)
+{
+    size_t i;
+    json_t *text;
+    if (refusal->code) {
+        begin_warning(p, file);
+        buf_puts(p->out, "The figures do not compare with those of A: ");
+        svg_escape(p->out, refusal->text);
+        buf_puts(p->out, "</div>\n");
+    }
+    json_array_foreach(p->comparisons[file].doubts, i, text)
+    {
+        begin_warning(p, file);
+        buf_puts(p->out, "No verdict beside A: ");
+        svg_escape(p->out, json_string_value(text));
+        buf_puts(p->out, "</div>\n");
+    }
+}
+
 static void write_warnings(const struct page *p)
 {
-    for (size_t i = 1; i < p->n_files; i++) {
-        const json_t *a = p->files[0].root, *b = p->files[i].root;
-        if (json_equal(json_object_get(a, "workload"), json_object_get(b, "workload")) &&
-            strcmp(page_text(a, "kind"), page_text(b, "kind")) == 0)
-            continue;
-        begin_warning(p, i);
-        buf_puts(p->out, "The workload is not that of A: the figures do not compare.</div>\n");
-    }
     for (size_t i = 0; i < p->n_files; i++) {
         const json_t *runs = json_object_get(p->files[i].root, "runs");
         warn_of_failures(p, i);
@@ -209,17 +220,44 @@ static void write_head(const struct page *p)
     buf_puts(p->out, "</div>\n</header>\n<main>\n");
 }
 
+/* Of file A with file i; `refusal` says why they do not compare. */
+static void compare_with(struct compare *out, const struct result *results, size_t i,
+                         struct err *refusal)
+{
+    static const char *const letters[] = {"A", "B", "C", "D"};
+    _Static_assert(LIMIT_REPORT_FILES <= 4, "a letter for each file");
+    compare_make(out, (struct compare_side){&results[0], &letters[0], 1},
+                 (struct compare_side){&results[i], &letters[i], 1}, refusal);
+}
+
+static void write_body(const struct page *p, const struct figures *f)
+{
+    write_warnings(p);
+    page_tiles(p);
+    for (int i = 0; i < FIGURES_SECTIONS; i++)
+        write_section(p->out, f, (enum figures_section)i);
+    page_metrics(p);
+    page_facts(p);
+}
+
 void page_write(struct buf *out, const struct figures_file *files, size_t n_files,
                 const struct figures *f)
 {
-    struct page p = {out, files, n_files};
+    struct compare comparisons[LIMIT_REPORT_FILES] = {0};
+    struct result results[LIMIT_REPORT_FILES] = {0};
+    const struct page p = {out, files, n_files, comparisons};
     write_head(&p);
-    write_warnings(&p);
-    page_tiles(&p);
-    for (int i = 0; i < FIGURES_SECTIONS; i++)
-        write_section(out, f, (enum figures_section)i);
-    page_metrics(&p);
-    page_facts(&p);
+    for (size_t i = 0; i < n_files; i++)
+        results[i].root = (json_t *)files[i].root;
+    for (size_t i = 1; i < n_files; i++) {
+        struct err refusal = {0};
+        compare_with(&comparisons[i], results, i, &refusal);
+        write_doubts(&p, i, &refusal);
+        out->failed |= refusal.code == STATUS_NO_MEMORY;
+    }
+    write_body(&p, f);
+    for (size_t i = 1; i < n_files; i++)
+        compare_fini(&comparisons[i]);
     buf_puts(out, "</main>\n</body>\n</html>\n");
     out->failed |= f->failed;
 }

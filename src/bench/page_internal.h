@@ -2,12 +2,15 @@
 #ifndef FIRSTLIGHT_BENCH_PAGE_INTERNAL_H
 #define FIRSTLIGHT_BENCH_PAGE_INTERNAL_H
 
+#include "bench/compare.h"
 #include "bench/page.h"
 
 struct page {
     struct buf *out;
     const struct figures_file *files;
     size_t n_files;
+    /* Of file A with file i; without rows where the two do not compare, and for i = 0. */
+    const struct compare *comparisons; /* (n_files) */
 };
 
 extern const char page_css[];

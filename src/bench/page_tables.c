@@ -53,32 +53,33 @@ static void write_value(struct buf *out, const json_t *metric)
                    svg_number(b, samples_number(json_object_get(metric, "max"))));
 }
 
-static bool ranges_meet(const json_t *a, const json_t *b)
+/* What `bench compare` says of the metric; COMPARE_NONE where it says nothing. */
+static enum compare_verdict verdict_of(const struct page *p, size_t file, const char *name)
 {
-    double low_a = samples_number(json_object_get(a, "min"));
-    double high_a = samples_number(json_object_get(a, "max"));
-    double low_b = samples_number(json_object_get(b, "min"));
-    double high_b = samples_number(json_object_get(b, "max"));
-    return low_a <= high_b && low_b <= high_a;
+    const struct compare *c = &p->comparisons[file];
+    for (size_t i = 0; i < c->n_rows; i++)
+        if (strcmp(c->rows[i].name, name) == 0)
+            return c->rows[i].verdict;
+    return COMPARE_NONE;
 }
 
-/* How far file i's is from A's. Where the repeats of both overlap it may be chance, and says so. */
-static void write_change(struct buf *out, const json_t *from, const json_t *to)
+/* How far the file's is from A's, and the verdict where there is one. */
+static void write_change(const struct page *p, size_t file, const char *name)
 {
-    double a = median_of(from), b = median_of(to);
+    double a = median_of(metric_of(p, 0, name)), b = median_of(metric_of(p, file, name));
     double change = 100 * (b - a) / fabs(a);
-    const char *better = page_text(from, "better"), *word = "";
+    enum compare_verdict verdict = verdict_of(p, file, name);
+    bool good = verdict == COMPARE_BETTER, bad = verdict == COMPARE_WORSE;
     if (!isfinite(change) || fabs(change) > SVG_HUGE)
         return;
-    bool noise = repeats_of(from) > 1 && repeats_of(to) > 1 && ranges_meet(from, to);
-    if (!noise && change != 0 && strcmp(better, "neither") != 0)
-        word = (strcmp(better, "higher") == 0) == (change > 0) ? "better" : "worse";
-    buf_printf(out, "<small class=\"change %s\">", word);
+    buf_printf(p->out, " <small class=\"change %s\">", good ? "better" : bad ? "worse" : "");
     if (change > MANY_TIMES)
-        buf_printf(out, "\u00d7 %.3g", b / a);
+        buf_printf(p->out, "\u00d7 %.3g", b / a);
     else
-        buf_printf(out, "%s%.1f %%", change < 0 ? "\u2212" : "+", fabs(change));
-    buf_printf(out, "%s%s</small>", noise ? ", within the spread" : " ", word);
+        buf_printf(p->out, "%s%.1f %%", change < 0 ? "\u2212" : "+", fabs(change));
+    if (verdict != COMPARE_NONE)
+        buf_printf(p->out, " %s", compare_verdict_name(verdict));
+    buf_puts(p->out, "</small>");
 }
 
 /* ---- Tiles ---- */
@@ -114,10 +115,8 @@ static void write_tile(const struct page *p, const char *name, const char *label
             svg_escape(p->out, page_text(metric, "unit"));
             buf_puts(p->out, "</small>");
         }
-        if (i > 0 && metric_of(p, 0, name) && metric) {
-            buf_puts(p->out, " ");
-            write_change(p->out, metric_of(p, 0, name), metric);
-        }
+        if (i > 0 && metric_of(p, 0, name) && metric)
+            write_change(p, i, name);
         buf_puts(p->out, "</div>\n");
     }
     buf_puts(p->out, "</div>\n");
@@ -221,14 +220,12 @@ static void write_single_row(const struct page *p, const char *name, const json_
     svg_escape(p->out, name);
     buf_puts(p->out, "</th>");
     for (size_t i = 0; i < p->n_files; i++) {
-        const json_t *own = metric_of(p, i, name), *first = metric_of(p, 0, name);
+        const json_t *own = metric_of(p, i, name);
         buf_puts(p->out, "<td>");
         if (own)
             write_value(p->out, own);
-        if (i > 0 && own && first) {
-            buf_puts(p->out, " ");
-            write_change(p->out, first, own);
-        }
+        if (i > 0 && own && metric_of(p, 0, name))
+            write_change(p, i, name);
         buf_puts(p->out, "</td>");
     }
     buf_puts(p->out, "<td>");

@@ -72,8 +72,24 @@ static void changes_are_told_from_noise(void **state)
     assert_non_null(strstr(page, "<small class=\"change worse\">\u00d7 25 worse</small>"));
     assert_non_null(strstr(page, "<small class=\"change better\">+50.0 % better</small>"));
     assert_non_null(strstr(page, "<small class=\"change worse\">+20.0 % worse</small>"));
-    assert_non_null(strstr(page, "\u221210.0 %, within the spread</small>"));
+    assert_non_null(strstr(page, "<small class=\"change \">\u221210.0 % noise</small>"));
+    assert_null(strstr(page, "No verdict"));
     assert_int_equal(xml_count(page, "<small class=\"change"), 4); /* nothing of zero */
+    free(page);
+    json_decref(a);
+    json_decref(b);
+}
+
+/* A single run of each: the change is shown, and that it proves nothing. */
+static void doubts_are_told(void **state)
+{
+    (void)state;
+    json_t *a = bench_sample_empty(), *b = bench_sample_empty();
+    bench_sample_single(a, "ttft_p50", "ms", "lower", 100);
+    bench_sample_single(b, "ttft_p50", "ms", "lower", 50);
+    char *page = page_of(a, b);
+    assert_non_null(strstr(page, "No verdict beside A: B is a single run, which proves nothing"));
+    assert_non_null(strstr(page, "<small class=\"change \">\u221250.0 %</small>"));
     free(page);
     json_decref(a);
     json_decref(b);
@@ -104,7 +120,8 @@ static void a_reader_is_warned_first(void **state)
     assert_non_null(strstr(page, "<li>2 with other errors</li>"));
     assert_non_null(strstr(page, "Run 1 was interrupted"));
     assert_non_null(strstr(page, "the load generator was the bottleneck: late &amp; slow"));
-    assert_non_null(strstr(page, "The workload is not that of A"));
+    assert_non_null(strstr(
+        page, "The figures do not compare with those of A: not the same measurement: workload"));
     assert_true(strstr(page, "12 of 13") < strstr(page, "<figure"));
     free(page);
     json_decref(a);
@@ -268,6 +285,7 @@ int main(void)
         cmocka_unit_test(the_same_file_gives_the_same_bytes),
         cmocka_unit_test(texts_are_escaped),
         cmocka_unit_test(changes_are_told_from_noise),
+        cmocka_unit_test(doubts_are_told),
         cmocka_unit_test(a_reader_is_warned_first),
         cmocka_unit_test(facts_that_differ_are_marked),
         cmocka_unit_test(repeats_are_spoken_of_where_there_are_several),

@@ -38,13 +38,15 @@ static void write_bytes(const char *bytes, size_t len)
 
 static void compare_both(const struct result *a, const struct result *b)
 {
+    static const char *const names[] = {"a", "b"};
     struct compare c;
     struct buf text = {0};
     struct err err = {0};
-    if (compare_make(&c, (struct compare_side){a, "a"}, (struct compare_side){b, "b"}, &err)) {
+    if (compare_make(&c, (struct compare_side){a, &names[0], 1},
+                     (struct compare_side){b, &names[1], 1}, &err)) {
         assert_true(err.text[0] != '\0');
     } else {
-        compare_text(&c, &text);
+        compare_text(&c, true, &text);
         json_decref(compare_json(&c));
         assert_false(text.failed);
     }
