@@ -108,7 +108,7 @@ bool ab_difference(const struct ab *ab, const struct ab_options *o, enum ab_metr
 
 /* The table: the differences, and what each side used and lost. False: no memory. */
 bool ab_table(struct buf *out, const struct ab *ab, const struct ab_options *o);
-/* `runs`, which are the blocks, and `ab`. */
+/* Metrics (B against A in percent, a value a block), `runs`, which are the blocks, and `ab`. */
 void ab_result(const struct ab *ab, const struct ab_options *o, struct result *out);
 
 #endif

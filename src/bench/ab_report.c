@@ -89,12 +89,15 @@ static double sum_of(const struct ab *ab, int side, enum ab_metric metric)
     return sum;
 }
 
+/* Over the blocks that say; a run may be shorter than a tick of the kernel. */
 static double mean_stolen(const struct ab *ab, int side)
 {
-    double sum = 0;
+    struct series all = {0};
     for (uint32_t i = 0; i < ab->n_blocks; i++)
-        sum += ab->blocks[i].runs[side].stolen_percent;
-    return ab->n_blocks ? sum / ab->n_blocks : NAN;
+        series_add(&all, ab->blocks[i].runs[side].stolen_percent);
+    double mean = series_mean(&all);
+    series_fini(&all);
+    return mean;
 }
 
 static void sides(struct buf *out, const struct ab *ab)
@@ -211,10 +214,23 @@ static json_t *differences_json(const struct ab *ab, const struct ab_options *o)
     return result_whole(json, bad);
 }
 
+/* By how much B is higher, a value a block. */
+static void add_changes(const struct ab_block *b, struct result *out)
+{
+    for (int i = 0; i < AB_METRICS; i++) {
+        char name[64];
+        double ratio = b->runs[AB_B].figures[i] / b->runs[AB_A].figures[i];
+        snprintf(name, sizeof name, "change_%s", ab_metric_names[i]);
+        result_metric(out, name, "%", RESULT_NEITHER, 100 * (ratio - 1));
+    }
+}
+
 void ab_result(const struct ab *ab, const struct ab_options *o, struct result *out)
 {
-    for (uint32_t i = 0; i < ab->n_blocks; i++)
+    for (uint32_t i = 0; i < ab->n_blocks; i++) {
+        add_changes(&ab->blocks[i], out);
         result_add_run(out, block_json(&ab->blocks[i]));
+    }
     result_set(out, "ab",
                json_pack("{s:o, s:o, s:s, s:s, s:f, s:f, s:f, s:I, s:I, s:I, s:o}", "a",
                          side_json(ab, o, AB_A), "b", side_json(ab, o, AB_B), "metric",

@@ -57,7 +57,8 @@ static enum status parse_file(void *field, const char *text, struct err *err)
 {
     struct files *f = field;
     if (f->n == LIMIT_COMPARE_FILES)
-        return err_set(err, STATUS_INVALID, "at most %d files a side", LIMIT_COMPARE_FILES);
+        return err_set(err, STATUS_INVALID, "--before, --after: at most %d files a side",
+                       LIMIT_COMPARE_FILES);
     f->names[f->n++] = text;
     return STATUS_OK;
 }

@@ -20,8 +20,9 @@ def result(**changes) -> dict:
     whole = {"schema": "firstlight-bench/1", "kind": "streaming", "date": "2026-11-21T17:00:00Z",
              "note": None, "workload": {"num_requests": 256, "prompt": "Hello"},
              "environment": {"engine": "cpu", "model": "tiny", "commit": "aaa", "threads": 2},
-             "metrics": {"ttft_p50": metric(180, 200, 230),
-                         "tokens_per_s": metric(40, 41, 42, unit="tokens/s", better="higher")},
+             "metrics": {"ttft_p50": metric(180, 190, 200, 210, 230),
+                         "tokens_per_s": metric(40, 40.5, 41, 41.5, 42, unit="tokens/s",
+                                                better="higher")},
              "runs": [], "charts": []}
     return copy.deepcopy(whole | changes)
 
@@ -45,26 +46,82 @@ def compare(run, before: Path, after: Path, *more: object):
 def test_better_worse_and_noise(run, write):
     before = write("a.json", result())
     after = write("b.json", result(metrics={
-        "ttft_p50": metric(90, 100, 110),
-        "tokens_per_s": metric(41.5, 45, 46, unit="tokens/s", better="higher"),
+        "ttft_p50": metric(90, 95, 100, 105, 110),
+        "tokens_per_s": metric(41, 45, 46, 40, 41.2, unit="tokens/s", better="higher"),
         "itl_p50": metric(1)}))
-    answer = compare(run, before, after)
+    answer = compare(run, before, after, "--all")
     assert answer.returncode == 0, answer.stderr
     rows = {line.split()[0]: line for line in answer.stdout.splitlines() if line}
     assert rows["ttft_p50"].endswith("better") and "-50.0 %" in rows["ttft_p50"]
     assert "200.0 [180.0, 230.0]" in rows["ttft_p50"]
-    assert rows["tokens_per_s"].endswith("noise") and "+9.8 %" in rows["tokens_per_s"]
+    assert rows["tokens_per_s"].endswith("noise") and "+0.5 %" in rows["tokens_per_s"]
     assert f"only in {after}: itl_p50" in answer.stdout
     back = compare(run, after, before)
     assert "worse" in back.stdout and back.returncode == 0
 
 
-def test_single_runs_get_no_verdict(run, write):
-    before = write("a.json", result(metrics={"ttft_p50": metric(200)}))
-    after = write("b.json", result(metrics={"ttft_p50": metric(100)}))
+@pytest.mark.parametrize("n, says", [(1, "is a single run, which proves nothing"),
+                                     (4, "has 4 repeats, which are too few: give at least 5")])
+def test_few_repeats_get_no_verdict(run, write, n, says):
+    before = write("a.json", result())
+    after = write("b.json", result(metrics={"ttft_p50": metric(*[100.0 + i for i in range(n)])}))
     answer = compare(run, before, after)
     assert answer.returncode == 0
-    assert "one run: no spread" in answer.stdout and "better" not in answer.stdout
+    assert f"no verdict: {after} {says}" in answer.stdout and "better" not in answer.stdout
+
+
+def runs(n: int, start=lambda i: i, **more) -> list:
+    machine = {"arithmetic": 100, "reading": 20, "stolen_percent": 0}
+    return [{"requests": [], "start": start(i), "prompt_tokens": 384, "cached_tokens": 0,
+             "machine": machine} | more for i in range(n)]
+
+
+def test_one_start_is_one_measurement(run, write):
+    fast = {"ttft_p50": metric(90, 95, 100, 105, 110)}
+    before = write("a.json", result(runs=runs(5)))
+    after = write("b.json", result(metrics=fast, runs=runs(5, start=lambda i: 0)))
+    answer = compare(run, before, after)
+    assert f"no verdict: {after} has 5 repeats of 1 start of the server" in answer.stdout
+    several = [write(f"b{i}.json", result(metrics=fast, runs=runs(5, start=lambda i: 0)))
+               for i in range(5)]
+    answer = compare(run, before, several[0], *[x for path in several[1:]
+                                                for x in ("--after", path)])
+    assert "no verdict" not in answer.stdout and "1 better, 1 noise" not in answer.stdout
+    assert "1 better" in answer.stdout
+
+
+def test_a_machine_that_drifted(run, write):
+    slow = {"arithmetic": 90, "reading": 20, "stolen_percent": 0}
+    before = write("a.json", result(runs=runs(5)))
+    after = write("b.json", result(metrics={"ttft_p50": metric(290, 295, 300, 305, 310)},
+                                   runs=runs(5, machine=slow)))
+    answer = compare(run, before, after)
+    assert "no verdict: the machine drifted" in answer.stdout
+    assert "was 100.0 GFLOP/s before and 90.0 after" in answer.stdout
+    assert "worse" not in answer.stdout
+
+
+def test_a_warm_cache(run, write):
+    before = write("a.json", result(runs=runs(5)))
+    after = write("b.json", result(metrics={"ttft_p50": metric(9, 9.5, 10, 10.5, 11)},
+                                   runs=runs(5, cached_tokens=380)))
+    answer = compare(run, before, after)
+    assert "cached prompt tokens: 0 of 1920 before, 1900 of 1920 after" in answer.stdout
+    assert "no verdict: the prefix cache had 0.0 %" in answer.stdout
+    assert "better" not in answer.stdout
+
+
+def test_six_headline_rows(run, write):
+    names = ["ttft_p50", "ttft_p95", "ttft_p99", "itl_p99", "failures", "latency_p50", "tpot_p99"]
+    same = {name: metric(1, 2, 3, 4, 5) for name in names}
+    same["tokens_per_s"] = metric(1, 2, 3, 4, 5, unit="tokens/s", better="higher")
+    path = write("a.json", result(metrics=same))
+    shown = [line.split()[0] for line in compare(run, path, path).stdout.splitlines()
+             if line.endswith("noise")]
+    assert shown == ["ttft_p50", "ttft_p95", "ttft_p99", "itl_p99", "failures", "tokens_per_s"]
+    answer = compare(run, path, path)
+    assert "2 more metrics with --all" in answer.stdout
+    assert "latency_p50" in compare(run, path, path, "--all").stdout
 
 
 def test_names_what_differs_in_the_environment(run, write):
@@ -78,15 +135,17 @@ def test_names_what_differs_in_the_environment(run, write):
 
 def test_json(run, write, tmp_path):
     before = write("a.json", result())
-    after = write("b.json", result(metrics={"ttft_p50": metric(90, 100, 110)}))
+    after = write("b.json", result(metrics={"ttft_p50": metric(90, 95, 100, 105, 110)}))
     answer = compare(run, before, after, "--require", "ttft_p50<=100", "--output", "-")
     whole = json.loads(answer.stdout)
     assert answer.returncode == 0 and "better" in answer.stderr  # the table goes there
-    assert whole["schema"] == "firstlight-compare/1"
+    assert whole["schema"] == "firstlight-compare/2"
     assert whole["metrics"]["ttft_p50"] == {
-        "unit": "ms", "before": {"median": 200, "min": 180, "max": 230, "n": 3},
-        "after": {"median": 100, "min": 90, "max": 110, "n": 3},
-        "change": -100, "percent": -50, "verdict": "better"}
+        "unit": "ms", "before": {"median": 200, "min": 180, "max": 230, "n": 5},
+        "after": {"median": 100, "min": 90, "max": 110, "n": 5},
+        "change": -100, "percent": -50, "headline": True, "p": pytest.approx(2 / 252),
+        "verdict": "better"}
+    assert whole["doubts"] == [] and whole["after"]["files"][0]["file"] == str(after)
     assert whole["only_before"] == ["tokens_per_s"] and whole["only_after"] == []
     assert whole["requirements"] == [{"metric": "ttft_p50", "operator": "<=", "bound": 100,
                                       "value": 100, "holds": True}]
@@ -182,6 +241,9 @@ def test_too_many_requirements(run, write):
 
 def test_what_is_needed(run, write):
     path = write("a.json", result())
+    fails(run("bench", "compare", "--after", path, "--after", path, "--require", "ttft_p50<1"),
+          "--require")
+    fails(compare(run, path, path, *["--after", path] * 64), "--after", "64")
     fails(run("bench", "compare", "--before", path), "--after")
     fails(run("bench", "compare", "--after", path), "--before", "--require")
 

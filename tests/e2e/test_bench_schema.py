@@ -26,6 +26,8 @@ COMMANDS = {
                   ["streaming", "--num-requests", 2, "--max-new-tokens", 2, "--url", SMALL]],
     "blocking": [["streaming", "--compare-blocking", "--num-requests", 4, "--max-new-tokens", 4,
                   "--same-prompts"]],
+    "ab": [["ab", "--a", SMALL, "--b", SMALL, "--pairs", 1, "--time-limit", 1, "--max-new-tokens",
+            8, "--prompt-tokens", 4, "--no-stop-on-eos"]],
     "curves": [["curves", "--max-prompt-tokens", 64, "--max-context", 256, "--max-batch", 2,
                 "--prompt-tokens", 8, "--max-new-tokens", 4, "--samples", 1, "--num-requests", 4,
                 "--machine-cost-per-hour", 1, "--same-prompts"]],
@@ -193,7 +195,7 @@ def test_files_are_as_documented(run, tiny, small, tmp_path, kind):
     seen: set[str] = set()
     for number, arguments in enumerate(COMMANDS[kind]):
         path = tmp_path / f"{number}.json"
-        own = kind in ("simulate", "roofline") or SMALL in arguments
+        own = kind in ("simulate", "roofline") or SMALL in arguments  # its own model, or none
         model = [] if own else ["--model", tiny]
         arguments = [small.url if a == SMALL else a for a in arguments]
         answer = run("bench", *arguments, *model, "--output", path, "--note", "a note")
@@ -245,6 +247,7 @@ def test_old_files_stay_readable(run, path: Path):
     assert not walk(result, complete=False).faults
     answer = run("bench", "compare", "--before", path, "--after", path)
     assert answer.returncode == 0, answer.stderr
+    answer = run("bench", "compare", "--before", path, "--after", path, "--all")
     assert all(name in answer.stdout for name in result["metrics"])
     answer = run("bench", "history", path)
     assert answer.returncode == 0, answer.stderr
