@@ -45,8 +45,8 @@ static const struct flag own_flags[] = {
      FLAG_TEXT, FLAG_FIELD(args, sides[AB_A])},
     {"--b", "SERVER", "the server that is judged",
      FLAG_TEXT, FLAG_FIELD(args, sides[AB_B])},
-    {"--metric", "NAME", "whose interval ends it: ttft_p50 (default), ttft_p95, ttft_p99, itl_p99,\n"
-                         "tpot_p50, tokens_per_s, processor_s",
+    {"--metric", "NAME", "whose interval ends it: ttft_p50 (default), ttft_p95, ttft_p99,\n"
+                         "itl_p99, tpot_p50, tokens_per_s, processor_s",
      FLAG_CHOICE, FLAG_FIELD(args, metric), .choices = ab_metric_names},
     {"--width", "PERCENT", "end when the 95 % interval of the difference is as narrow as that\n"
                            "(default 3)",

@@ -30,7 +30,7 @@ static const struct flag common_flags[] = {
      FLAG_U64, FLAG_FIELD(bench_common, seed), .max = BENCH_COMMON_MAX_SEED},
     {"--warmup-runs", "N", "runs before, whose figures are thrown away",
      FLAG_U32, FLAG_FIELD(bench_common, warmup_runs), .max = LIMIT_BENCH_RUNS, .zero = "none"},
-    {"--repeat-runs", "N", "runs that count",
+    {"--repeat-runs", "N", "runs that count; bench compare asks for at least five",
      FLAG_U32, FLAG_FIELD(bench_common, repeat_runs), .min = 1, .max = LIMIT_BENCH_RUNS,
      .zero = "none"},
 };
