@@ -41,18 +41,23 @@ static enum status load(void *arg, struct loader *out, struct err *err)
     return m->options->load(m->options->arg, out, err);
 }
 
-/* The child's whole life. */
-static void serve(const struct server_options *options, int fd, pid_t parent)
+void child_detach(pid_t parent)
 {
-    struct mouth mouth = {.options = options, .fd = fd};
-    struct server_options own = *options;
-    struct err err = {0};
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
         _exit(EXIT_FAILURE); /* it died before the line above */
     setpgid(0, 0);
     signal(SIGINT, SIG_DFL);
     unsetenv("FIRSTLIGHT_API_KEY"); /* the client has none */
+}
+
+/* The child's whole life. */
+static void serve(const struct server_options *options, int fd, pid_t parent)
+{
+    struct mouth mouth = {.options = options, .fd = fd};
+    struct server_options own = *options;
+    struct err err = {0};
+    child_detach(parent);
     log_set_level(LOG_WARN);
     own.load = load;
     own.ready = ready;
@@ -124,17 +129,23 @@ enum status child_start(struct child *out, const struct server_options *options,
     return status;
 }
 
-void child_stop(struct child *c)
+void child_end(pid_t pid)
 {
     const struct timespec nap = {.tv_nsec = 10000000};
-    if (c->pid <= 0)
-        return;
     int64_t deadline = clock_now_us() + CHILD_STOP_SECONDS * 1000000;
-    kill(c->pid, SIGTERM);
-    while (waitpid(c->pid, NULL, WNOHANG) == 0) {
+    if (pid <= 0)
+        return;
+    setpgid(pid, pid); /* in case it did not come to that itself */
+    kill(-pid, SIGTERM);
+    while (waitpid(pid, NULL, WNOHANG) == 0) {
         if (clock_now_us() > deadline)
-            kill(c->pid, SIGKILL);
+            kill(-pid, SIGKILL);
         nanosleep(&nap, NULL);
     }
+}
+
+void child_stop(struct child *c)
+{
+    child_end(c->pid);
     *c = (struct child){0};
 }

@@ -20,8 +20,15 @@ struct child {
  * the child's own error. */
 enum status child_start(struct child *out, const struct server_options *options, struct err *err);
 
-/* Ends it by its pid and waits: SIGTERM, after CHILD_STOP_SECONDS SIGKILL. */
-#define CHILD_STOP_SECONDS 5
+/* Ends it, as child_end does. */
 void child_stop(struct child *c);
+
+/* For any program in a child process. In the child, just forked from `parent`: it dies with that,
+ * leads a process group, and has no API key of the environment. */
+void child_detach(pid_t parent);
+/* Ends a process group by its leader's pid and waits for that one: SIGTERM, after
+ * CHILD_STOP_SECONDS SIGKILL. Nothing for 0. */
+#define CHILD_STOP_SECONDS 5
+void child_end(pid_t pid);
 
 #endif

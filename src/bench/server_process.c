@@ -2,6 +2,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "bench/child.h"
 
 #include <arpa/inet.h>
 #include <curl/curl.h>
@@ -12,20 +13,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-#define STOP_US     5000000
 #define LOOK_NS     20000000 /* between two looks at whether it is there */
 #define SHOWN_BYTES 400      /* of the end of what it printed, in an error */
-
-static void nap(void)
-{
-    nanosleep(&(struct timespec){.tv_nsec = LOOK_NS}, NULL);
-}
 
 /* One that was free a moment ago; 0: none. */
 static uint16_t free_port(void)
@@ -59,13 +53,8 @@ static void put_command(struct buf *out, const char *command, uint16_t port)
 static void become(const char *command, int output, pid_t parent)
 {
     int none = open("/dev/null", O_RDONLY);
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent)
-        _exit(EXIT_FAILURE); /* it died before the line above */
-    setpgid(0, 0);
-    signal(SIGINT, SIG_DFL);
-    unsetenv("FIRSTLIGHT_API_KEY"); /* the client has none */
     sigset_t no_signals;
+    child_detach(parent);
     sigemptyset(&no_signals);
     sigprocmask(SIG_SETMASK, &no_signals, NULL);
     dup2(none, STDIN_FILENO);
@@ -127,7 +116,7 @@ static enum status wait_until_there(struct server_process *p, uint32_t timeout_s
         }
         if (clock_now_us() > until_us)
             return did_not_come_up(p, "the server was not ready in time", err);
-        nap();
+        nanosleep(&(struct timespec){.tv_nsec = LOOK_NS}, NULL);
     }
 }
 
@@ -168,14 +157,7 @@ enum status server_process_start(struct server_process *out, const char *command
 
 void server_process_stop(struct server_process *p)
 {
-    int64_t until_us = clock_now_us() + STOP_US;
-    if (p->pid > 0)
-        kill(-p->pid, SIGTERM);
-    while (p->pid > 0 && waitpid(p->pid, NULL, WNOHANG) == 0) {
-        if (clock_now_us() > until_us)
-            kill(-p->pid, SIGKILL);
-        nap();
-    }
+    child_end(p->pid);
     if (p->output > 0)
         close(p->output);
     *p = (struct server_process){0};

@@ -26,7 +26,7 @@ struct server_process {
 enum status server_process_start(struct server_process *out, const char *command,
                                  uint32_t timeout_seconds, const atomic_bool *stop,
                                  struct err *err);
-/* SIGTERM, after five seconds SIGKILL, to all of its process group; waits. */
+/* As child_end does (child.h). */
 void server_process_stop(struct server_process *p);
 
 #endif

@@ -18,6 +18,7 @@
 #define DEFAULT_LIMIT_S 600
 #define DEFAULT_PAIRS   24
 #define DEFAULT_WARMUPS 4
+#define DEFAULT_PROMPT  128 /* tokens */
 #define START_SECONDS   300
 
 struct args {
@@ -249,6 +250,15 @@ static enum status run_all(struct job *job, struct err *err)
     return st;
 }
 
+/* Without --prompt and --prompt-tokens: of a length, so that there is something to prefill. */
+static void choose_prompts(struct workload_options *w)
+{
+    if (!w->prompt && w->prompt_tokens == 0)
+        w->prompt_tokens = DEFAULT_PROMPT;
+    if (!w->prompt)
+        w->prompt = workload_default.prompt;
+}
+
 int bench_ab_main(int argc, char **argv)
 {
     struct args args = {
@@ -274,7 +284,7 @@ int bench_ab_main(int argc, char **argv)
             "of one program differ, too. Both servers are in memory at once. A run is a single\n"
             "request unless --num-requests says otherwise: the finer the turns, the more of the\n"
             "machine's noise both sides share; for load, ask for as many as run at once, and for\n"
-            "fewer pairs.",
+            "fewer pairs. Prompts have 128 tokens unless --prompt or --prompt-tokens is given.",
         .groups = {FLAG_GROUP(own_flags, &args), bench_workload_flags(&args.asked),
                    FLAG_GROUP(run_flags, &args.common)},
     };
@@ -283,10 +293,11 @@ int bench_ab_main(int argc, char **argv)
     args.common.warmup_runs = DEFAULT_WARMUPS;
     args.asked.options.num_requests = 1;
     args.asked.options.max_new_tokens = 16;
-    args.asked.options.prompt_tokens = 128;
     args.asked.options.max_concurrency = 1;
+    args.asked.options.prompt = NULL;
     if (!flags_read(&set, argc, argv, &exit_code))
         return exit_code;
+    choose_prompts(&args.asked.options);
     struct job job = {.args = &args, .stop = bench_common_catch_interrupt()};
     enum status st = run_all(&job, &err);
     return bench_common_exit(COMMAND, st, &err);

@@ -75,6 +75,22 @@ def test_a_server_beside_itself(run, small, tmp_path):
         assert whole[side]["cached_tokens"] < 0.1 * whole[side]["prompt_tokens"]
 
 
+def test_prompts(run):
+    """Of 128 tokens by default, or as they are given."""
+    asked = {}
+    for name, flags in (("none", []), ("text", ["--prompt", "Why?"]),
+                        ("tokens", ["--prompt-tokens", 3])):
+        with FakeOpenAI(slow_by(0)) as a, FakeOpenAI(slow_by(0)) as b:
+            done = run("bench", "ab", "--a", a.url, "--b", b.url, "--pairs", 1, "--width", 1000,
+                       "--warmup-runs", 0, *flags)
+            assert done.returncode == 0, done.stderr
+            asked[name] = [x.body["prompt"] for x in a.seen]
+            assert asked[name] == [x.body["prompt"] for x in b.seen]
+    assert {len(text.split()) for text in asked["none"]} == {128}
+    assert set(asked["text"]) == {"Why?"}
+    assert {len(text.split()) for text in asked["tokens"]} == {3}
+
+
 def test_failures_end_it(run):
     def script(index, _body):
         return Answer(status=500, message="it said no") if index >= 5 else Answer()
