@@ -4,7 +4,7 @@ import { openDialog } from './dialog.js';
 import { el, fill } from './dom.js';
 import { clockTime, count, duration, plural } from './format.js';
 import { keepSetting, setting } from './store.js';
-import { AXES, cameAt, commonAxis, ticks } from './timeline.js';
+import { AXES, cameAt, commonAxis, firstTokenMs, ticks } from './timeline.js';
 import { STREAMED_PARTS, splitOf } from './waterfall.js';
 import { partsTable } from './waterfallview.js';
 
@@ -181,6 +181,7 @@ function legend() {
 
 function row(entry, axis, i) {
     const words = entry.waited?.words;
+    const first = firstTokenMs(entry);
     return el(
         'tr',
         { 'data-id': entry.id, class: isFine(entry) ? '' : 'failed' },
@@ -205,7 +206,7 @@ function row(entry, axis, i) {
             { class: 'answer' },
             isFine(entry) ? count(entry.completion_tokens) : outcome(entry),
         ),
-        el('td', { class: 'first-token' }, entry.ttft ? duration(entry.ttft.total_ms) : '–'),
+        el('td', { class: 'first-token' }, first === null ? '–' : duration(first)),
         el('td', { class: 'track' }, bars(axis, i), words && el('span', { class: 'words' }, words)),
     );
 }

@@ -51,6 +51,17 @@ function upToFirst(segments) {
     return n < 0 ? segments : segments.slice(0, n);
 }
 
+/**
+ * How long its first token took: to be on its way, or to be computed where the answer comes whole.
+ * @param {object} entry
+ * @returns {?number} null: it had none
+ */
+export function firstTokenMs(entry) {
+    if (!entry.ttft) return null;
+    const computed = entry.stream ? null : entry.timeline?.first_token_ms;
+    return computed ?? entry.ttft.total_ms;
+}
+
 /** Unix milliseconds of its first byte. */
 export function cameAt(entry) {
     return entry.received_unix_ms ?? entry.created * 1000;

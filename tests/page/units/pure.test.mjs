@@ -14,7 +14,7 @@ const { addMessage, newConversation, path, requestMessages, select, siblings, ti
     = await import(new URL('conversation.js', page));
 const { backoff } = await import(new URL('live.js', page));
 const { History } = await import(new URL('history.js', page));
-const { commonAxis, segmentsOf, ticks } = await import(new URL('timeline.js', page));
+const { commonAxis, firstTokenMs, segmentsOf, ticks } = await import(new URL('timeline.js', page));
 const { troubleOf } = await import(new URL('trouble.js', page));
 const { duration, short } = await import(new URL('format.js', page));
 
@@ -181,6 +181,9 @@ test('timelines', () => {
     assert.deepEqual(from(whole, 6), [['decode', 6, 9], ['first_write', 9, 10]]);
     assert.deepEqual(from({ stream: false, timeline: { ...times, first_content_ms: null } }, 6), [['decode', 6, 9]]);
     assert.equal(commonAxis([{ ...whole, created: 2 }], 'first').length, 6);
+    assert.equal(firstTokenMs({ ...whole, ttft: { total_ms: 10 } }), 6, 'not the whole answer');
+    assert.equal(firstTokenMs({ ...whole, stream: true, ttft: { total_ms: 7 } }), 7);
+    assert.equal(firstTokenMs(entry), null);
     const later = { ...entry, created: 3 };
     const axis = commonAxis([entry, later], 'clock');
     assert.deepEqual([axis.begins, axis.length], [[0, 1000], 1009]);
