@@ -24,6 +24,7 @@ struct job {
     struct random random;
     uint32_t run;      /* numbers of workload_make's that are used up */
     uint32_t failures; /* blocks in a row */
+    uint32_t looked;   /* blocks there were at the last look */
     int64_t start_us;
 };
 
@@ -77,6 +78,8 @@ static enum status start_side(struct job *job, int side, struct err *err)
 {
     struct ab_side *s = &job->ab->sides[side];
     enum status st = job->o->start(job->o->arg, side, &s->target, &s->pid, err);
+    if (!st)
+        snprintf(s->model, sizeof s->model, "%s", s->target->model);
     return st ? err_context(err, side == AB_A ? "A" : "B") : st;
 }
 
@@ -158,7 +161,8 @@ static enum status end_block(struct job *job, struct sums *sums, struct err *err
         struct measurement *m = &sums->runs[side];
         if (!measure_pool(m, NULL))
             return err_set(err, STATUS_NO_MEMORY, "no memory for the figures of a block");
-        whole = whole && m->pooled.completed == m->pooled.n;
+        struct err failure;
+        whole = whole && m->pooled.completed == m->pooled.n && !measure_failed(m, &failure);
         count_requests(&job->ab->sides[side], m);
         take_figures(&block.runs[side], m, sums->processor_s[side]);
     }
@@ -174,7 +178,7 @@ static enum status run_block(struct job *job, struct err *err)
 {
     struct sums sums = {0};
     enum status st = STATUS_OK;
-    if (job->o->restarts || job->ab->n_starts == 0)
+    if (job->o->anew[AB_A] || job->o->anew[AB_B] || job->ab->n_starts == 0)
         st = start_both(job, err);
     for (uint32_t i = 0; i < job->o->pairs && !st && !stopped(job); i++)
         if (i == 0 || !is_late(job))
@@ -224,7 +228,7 @@ bool ab_difference(const struct ab *ab, const struct ab_options *o, enum ab_metr
     bool ok = !blocks.failed;
     if (ok && blocks.n > 0) {
         ok = signed_rank(blocks.v, blocks.n, 1 - OF_ERROR * (1 - out->confidence), &r);
-        out->known = ok;
+        out->n = ok ? (uint32_t)blocks.n : 0;
         out->percent =
             (struct signed_rank){percent_of(r.estimate), percent_of(r.low), percent_of(r.high)};
     }
@@ -232,16 +236,19 @@ bool ab_difference(const struct ab *ab, const struct ab_options *o, enum ab_metr
     return ok;
 }
 
+/* An interval of n blocks costs n squared: of many it is looked at now and then. */
 static enum status look(struct job *job, bool *narrow, struct err *err)
 {
     const struct ab_options *o = job->o;
     struct ab_difference d;
+    if (job->ab->n_blocks < job->looked + job->looked / 20)
+        return STATUS_OK;
+    job->looked = job->ab->n_blocks;
     if (!ab_difference(job->ab, o, o->metric, &d))
         return err_set(err, STATUS_NO_MEMORY, "no memory for an interval");
-    if (o->progress && d.known)
+    if (o->progress && d.n > 0)
         o->progress(o->arg, job->ab->n_blocks, &d.percent, job->ab->seconds);
-    *narrow = d.known && job->ab->n_blocks >= AB_LEAST_BLOCKS &&
-              d.percent.high - d.percent.low <= o->width_percent;
+    *narrow = d.n >= AB_LEAST_BLOCKS && d.percent.high - d.percent.low <= o->width_percent;
     return STATUS_OK;
 }
 
@@ -261,6 +268,8 @@ enum status ab_run(struct ab *out, const struct ab_options *o, struct err *err)
         else if (is_late(&job) && !narrow && out->end == AB_NARROW)
             out->end = AB_TIME;
     }
+    if (st && out->end == AB_NARROW)
+        out->end = AB_FAILED;
     return st == STATUS_CANCELLED && out->n_blocks > 0 ? STATUS_OK : st;
 }
 

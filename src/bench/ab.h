@@ -54,8 +54,8 @@ struct ab_options {
     uint64_t seed; /* of the order */
     /* Starts side `side`, or starts it anew; *pid is its process, 0: unknown. */
     enum status (*start)(void *arg, int side, struct target **t, pid_t *pid, struct err *err);
-    bool restarts;  /* there is a side that `start` starts anew, before each block */
-    bool one_cache; /* both sides are one server: their prompts have to differ */
+    bool anew[AB_SIDES]; /* `start` starts the side anew, before each block */
+    bool one_cache;      /* both sides are one server: their prompts have to differ */
     /* May be NULL. After each block. */
     void (*progress)(void *arg, uint32_t n_blocks, const struct signed_rank *difference,
                      double seconds);
@@ -74,7 +74,8 @@ struct ab_block {
 };
 
 struct ab_side {
-    struct target *target; /* borrowed from whoever started it */
+    struct target *target; /* borrowed from whoever started it; NULL: it does not come up again */
+    char model[128];
     pid_t pid;
     uint32_t n_requests, n_failed;
     uint64_t prompt_tokens, cached_tokens;
@@ -94,7 +95,7 @@ struct ab_difference {
     double medians[AB_SIDES];   /* over the blocks */
     struct signed_rank percent; /* B against A, with its interval */
     double confidence;          /* of the interval */
-    bool known;                 /* false: no blocks with it, and nothing else here counts */
+    uint32_t n;                 /* blocks that have it; 0: nothing else here counts */
 };
 
 /* What was measured before an error is in *out, which ab_fini frees either way. */

@@ -43,7 +43,7 @@ static const char *verdict(const struct ab *ab, const struct ab_difference *d,
                            enum ab_metric metric)
 {
     const struct signed_rank *r = &d->percent;
-    if (!d->known || !isfinite(r->high) || ab->n_blocks < AB_LEAST_BLOCKS || !cached_alike(ab))
+    if (d->n < AB_LEAST_BLOCKS || !isfinite(r->high) || !cached_alike(ab))
         return compare_verdict_name(COMPARE_NONE);
     if (r->low <= 0 && r->high >= 0)
         return compare_verdict_name(COMPARE_NOISE);
@@ -60,7 +60,7 @@ static bool row(struct buf *out, const struct ab *ab, const struct ab_options *o
     char label[64], interval[64] = "n/a";
     if (!ab_difference(ab, o, metric, &d))
         return false;
-    if (!d.known)
+    if (d.n == 0)
         return true; /* no such figure: one token an answer, or a process that is not known */
     snprintf(label, sizeof label, "%s, %s", ab_metric_names[metric], kinds[metric].unit);
     if (isfinite(d.percent.high))
@@ -118,7 +118,7 @@ static void heading(struct buf *out, const struct ab *ab, const struct ab_option
         [AB_NARROW] = "the interval is as narrow as asked for",
         [AB_TIME] = "the time limit ended it",
         [AB_INTERRUPTED] = "interrupted",
-        [AB_FAILED] = "requests failed",
+        [AB_FAILED] = "an error ended it",
     };
     buf_printf(out, "A       %s\nB       %s\nblocks  ", o->names[AB_A], o->names[AB_B]);
     table_count(out, ab->n_blocks, "block");
@@ -126,7 +126,7 @@ static void heading(struct buf *out, const struct ab *ab, const struct ab_option
     table_count(out, o->workload->num_requests, "request");
     buf_puts(out, " each; ");
     table_count(out, ab->n_starts, "start");
-    buf_printf(out, " of both; %.0f s: %s\n\n", ab->seconds, why[ab->end]);
+    buf_printf(out, "; %.0f s: %s\n\n", ab->seconds, why[ab->end]);
 }
 
 static void caveats(struct buf *out, const struct ab *ab, const struct ab_options *o)
@@ -135,9 +135,12 @@ static void caveats(struct buf *out, const struct ab *ab, const struct ab_option
                "\nThe interval of %s decides. Those of the other rows are wider, so that all of\n"
                "them together hold with 95 %%.\n",
                ab_metric_names[o->metric]);
-    if (!o->restarts)
-        buf_puts(out, "Neither side was started anew: what differs between two starts of one "
-                      "program is\nin the difference.\n");
+    for (int side = 0; side < AB_SIDES; side++)
+        if (!o->anew[side])
+            buf_printf(out,
+                       "%s was not started anew: how lucky its one start was is in the "
+                       "difference.\n",
+                       side == AB_A ? "A" : "B");
     if (ab->n_blocks < AB_LEAST_BLOCKS)
         buf_printf(out, "no verdict: %u blocks are too few, %d are needed.\n", ab->n_blocks,
                    AB_LEAST_BLOCKS);
@@ -172,22 +175,22 @@ static json_t *runs_json(const struct ab_runs *r)
     return result_whole(json, bad);
 }
 
-static json_t *block_json(const struct ab_block *b)
+static json_t *block_json(const struct ab_block *b, uint32_t start)
 {
-    return json_pack("{s:I, s:I, s:o, s:o}", "pairs", (json_int_t)b->n_pairs, "b_first",
-                     (json_int_t)b->n_b_first, "a", runs_json(&b->runs[AB_A]), "b",
-                     runs_json(&b->runs[AB_B]));
+    return json_pack("{s:I, s:I, s:I, s:o, s:o}", "start", (json_int_t)start, "pairs",
+                     (json_int_t)b->n_pairs, "b_first", (json_int_t)b->n_b_first, "a",
+                     runs_json(&b->runs[AB_A]), "b", runs_json(&b->runs[AB_B]));
 }
 
 static json_t *side_json(const struct ab *ab, const struct ab_options *o, int which)
 {
     const struct ab_side *s = &ab->sides[which];
-    return json_pack(
-        "{s:o, s:o, s:I, s:I, s:I, s:I, s:o, s:o}", "server", result_text(o->names[which]), "model",
-        result_text(s->target->model), "requests", (json_int_t)s->n_requests, "failed",
-        (json_int_t)s->n_failed, "prompt_tokens", (json_int_t)s->prompt_tokens, "cached_tokens",
-        (json_int_t)s->cached_tokens, "processor_s", result_number(sum_of(ab, which, AB_PROCESSOR)),
-        "stolen_percent", result_number(mean_stolen(ab, which)));
+    return json_pack("{s:o, s:o, s:I, s:I, s:I, s:I, s:o, s:o}", "server",
+                     result_text(o->names[which]), "model", result_text(s->model), "requests",
+                     (json_int_t)s->n_requests, "failed", (json_int_t)s->n_failed, "prompt_tokens",
+                     (json_int_t)s->prompt_tokens, "cached_tokens", (json_int_t)s->cached_tokens,
+                     "processor_s", result_number(sum_of(ab, which, AB_PROCESSOR)),
+                     "stolen_percent", result_number(mean_stolen(ab, which)));
 }
 
 static json_t *difference_json(const struct ab *ab, const struct ab_difference *d,
@@ -207,7 +210,7 @@ static json_t *differences_json(const struct ab *ab, const struct ab_options *o)
     for (int i = 0; i < AB_METRICS; i++) {
         struct ab_difference d;
         bad |= !ab_difference(ab, o, (enum ab_metric)i, &d);
-        if (!bad && d.known)
+        if (!bad && d.n > 0)
             bad |= json_object_set_new(json, ab_metric_names[i],
                                        difference_json(ab, &d, (enum ab_metric)i));
     }
@@ -227,9 +230,10 @@ static void add_changes(const struct ab_block *b, struct result *out)
 
 void ab_result(const struct ab *ab, const struct ab_options *o, struct result *out)
 {
+    bool anew = o->anew[AB_A] && o->anew[AB_B];
     for (uint32_t i = 0; i < ab->n_blocks; i++) {
         add_changes(&ab->blocks[i], out);
-        result_add_run(out, block_json(&ab->blocks[i]));
+        result_add_run(out, block_json(&ab->blocks[i], anew ? i : 0));
     }
     result_set(out, "ab",
                json_pack("{s:o, s:o, s:s, s:s, s:f, s:f, s:f, s:I, s:I, s:I, s:o}", "a",

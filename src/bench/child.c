@@ -142,6 +142,7 @@ void child_end(pid_t pid)
             kill(-pid, SIGKILL);
         nanosleep(&nap, NULL);
     }
+    kill(-pid, SIGKILL); /* what outlived it */
 }
 
 void child_stop(struct child *c)

@@ -27,7 +27,7 @@ void child_stop(struct child *c);
  * leads a process group, and has no API key of the environment. */
 void child_detach(pid_t parent);
 /* Ends a process group by its leader's pid and waits for that one: SIGTERM, after
- * CHILD_STOP_SECONDS SIGKILL. Nothing for 0. */
+ * CHILD_STOP_SECONDS, or once that one has ended, SIGKILL. Nothing for 0. */
 #define CHILD_STOP_SECONDS 5
 void child_end(pid_t pid);
 

@@ -177,7 +177,12 @@ static enum status add_row(struct compare *c, const char *name, const json_t *me
 {
     struct compare_row *row = &c->rows[c->n_rows];
     *row = (struct compare_row){
-        .name = name, .unit = text_of(metric, "unit"), .better = text_of(metric, "better")};
+        .name = name,
+        .unit = text_of(metric, "unit"),
+        .better = text_of(metric, "better"),
+        .p = NAN,
+        .verdict = COMPARE_NONE,
+    };
     enum status st = check_units(c, c->before, name, err);
     if (!st)
         st = check_units(c, c->after, name, err);

@@ -2,8 +2,8 @@
  * than noise.
  *
  * A verdict comes from a permutation test over all metrics of a family at once (permutation.h): at
- * most COMPARE_ALPHA of the comparisons of equal programs get any. The headline metrics are one
- * family, the others a second one.
+ * most COMPARE_ALPHA of the comparisons of equal programs get any in a family. The headline metrics
+ * are one family, the others a second one.
  *
  * What the test deals out are independent measurements. Repeats of one start of a program are not:
  * starts of the same build differ (in the memory they get, in what their cost model learned) by

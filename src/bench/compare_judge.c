@@ -4,8 +4,9 @@
 #include "base/mem.h"
 #include "bench/permutation.h"
 
-#include <inttypes.h>
 #include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 /* The metrics that a person looks at first. */
@@ -64,25 +65,38 @@ static const json_t *run_of(const struct result *r, size_t index, size_t n_repea
         const json_t *run = json_array_get(runs, i);
         if (mode && !json_equal((json_t *)mode, json_object_get(run, "mode")))
             continue;
-        found = n == index && json_object_get(run, "requests") ? run : found;
+        bool told = json_object_get(run, "requests") || json_object_get(run, "start");
+        found = n == index && told ? run : found;
         n++;
     }
     return n == n_repeats ? found : NULL;
 }
 
-/* Files from before starts were counted hold one. */
+static json_int_t start_of(const json_t *run)
+{
+    return json_integer_value(json_object_get(run, "start"));
+}
+
+/* The start that the last repeat belongs to: one that an earlier repeat of the file had, or another
+ * one. Files from before starts were counted hold one. */
+static size_t find_start(const struct starts *s, size_t first_repeat)
+{
+    size_t last = s->n_repeats - 1;
+    for (size_t i = first_repeat; i < last && s->run[last]; i++)
+        if (s->run[i] && start_of(s->run[i]) == start_of(s->run[last]))
+            return s->of[i];
+    return s->n;
+}
+
 static void add_repeats(struct starts *s, const struct result *r, size_t file)
 {
-    size_t n = count_repeats(r), first = s->n;
+    size_t n = count_repeats(r), first = s->n_repeats;
     for (size_t i = 0; i < n; i++) {
-        const json_t *run = run_of(r, i, n);
-        json_int_t start = run ? json_integer_value(json_object_get(run, "start")) : (json_int_t)i;
-        start = start < 0 || start >= (json_int_t)n ? 0 : start;
-        s->run[s->n_repeats] = run;
-        s->file[s->n_repeats] = file;
-        s->of[s->n_repeats++] = first + (size_t)start;
-        if (first + (size_t)start >= s->n)
-            s->n = first + (size_t)start + 1;
+        s->run[s->n_repeats] = run_of(r, i, n);
+        s->file[s->n_repeats++] = file;
+        size_t start = find_start(s, first);
+        s->of[s->n_repeats - 1] = start;
+        s->n += start == s->n;
     }
 }
 
@@ -240,9 +254,15 @@ static const char *side_name(struct compare_side side, char out[200])
     return out;
 }
 
-static bool add_text(json_t *list, json_t *text)
+/* A sentence; names in it may be of any bytes. */
+__attribute__((format(printf, 2, 3))) static bool add_text(json_t *list, const char *format, ...)
 {
-    return json_array_append_new(list, text) == 0;
+    char text[600];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    return json_array_append_new(list, result_text(text)) == 0;
 }
 
 static bool doubt_starts(struct compare *c, struct compare_side side, const struct starts *s)
@@ -252,18 +272,20 @@ static bool doubt_starts(struct compare *c, struct compare_side side, const stru
         return true;
     side_name(side, name);
     if (s->n_repeats <= 1)
-        return add_text(c->doubts, json_sprintf("%s is a single run, which proves nothing: give "
-                                                "at least %d repeats (--repeat-runs %d)",
-                                                name, COMPARE_STARTS, COMPARE_STARTS));
+        return add_text(c->doubts,
+                        "%s is a single run, which proves nothing: give "
+                        "at least %d repeats (--repeat-runs %d)",
+                        name, COMPARE_STARTS, COMPARE_STARTS);
     if (s->n == s->n_repeats)
-        return add_text(c->doubts, json_sprintf("%s has %zu repeats, which are too few: give at "
-                                                "least %d (--repeat-runs %d)",
-                                                name, s->n, COMPARE_STARTS, COMPARE_STARTS));
+        return add_text(c->doubts,
+                        "%s has %zu repeats, which are too few: give at "
+                        "least %d (--repeat-runs %d)",
+                        name, s->n, COMPARE_STARTS, COMPARE_STARTS);
     return add_text(c->doubts,
-                    json_sprintf("%s has %zu repeats of %zu start%s of the server, and starts of "
-                                 "one program differ by more than repeats do: give files of at "
-                                 "least %d starts, or use bench ab",
-                                 name, s->n_repeats, s->n, s->n == 1 ? "" : "s", COMPARE_STARTS));
+                    "%s has %zu repeats of %zu start%s of the server, and starts of "
+                    "one program differ by more than repeats do: give files of at "
+                    "least %d starts, or use bench ab",
+                    name, s->n_repeats, s->n, s->n == 1 ? "" : "s", COMPARE_STARTS);
 }
 
 static void count_cached(struct compare *c)
@@ -298,10 +320,11 @@ static bool doubt_cached(struct compare *c)
     double before = cached_percent(c, 0), after = cached_percent(c, 1);
     if (fabs(before - after) <= COMPARE_CACHED_PERCENT)
         return true;
-    return add_text(c->doubts, json_sprintf("the prefix cache had %.1f %% of the prompt tokens "
-                                            "before and %.1f %% after: the sides did not compute "
-                                            "the same",
-                                            before, after));
+    return add_text(c->doubts,
+                    "the prefix cache had %.1f %% of the prompt tokens "
+                    "before and %.1f %% after: the sides did not compute "
+                    "the same",
+                    before, after);
 }
 
 /* --- the machine ---------------------------------------------------------------------------- */
@@ -329,11 +352,10 @@ static bool moved(size_t figure, double before, double after)
 static bool add_drift(struct compare *c, size_t figure, double before, double after)
 {
     return add_text(c->doubts,
-                    json_sprintf("the machine drifted, which proves nothing of the program: %s was "
-                                 "%.1f %s before and %.1f after; repeat both in turns, or use "
-                                 "bench ab",
-                                 machine_figures[figure].name, before, machine_figures[figure].unit,
-                                 after));
+                    "the machine drifted, which proves nothing of the program: %s was "
+                    "%.1f %s before and %.1f after; repeat both in turns, or use "
+                    "bench ab",
+                    machine_figures[figure].name, before, machine_figures[figure].unit, after);
 }
 
 /* Medians of each start, (N_MACHINE, n). False: a run does not say. */
@@ -358,8 +380,8 @@ static bool doubt_machine(struct compare *c, const struct starts *starts)
     bool of_requests = starts[0].run[0] && starts[1].run[0], ok = values != NULL;
     bool one_machine = strcmp(cpu_of(c->before), cpu_of(c->after)) == 0;
     if (ok && of_requests && one_machine && !find_machine(c, starts, values)) {
-        ok = add_text(c->notes, json_string("a file does not say how fast the machine was during "
-                                            "its runs: whether it drifted is not known"));
+        ok = add_text(c->notes, "a file does not say how fast the machine was during its runs: "
+                                "whether it drifted is not known");
     } else if (ok && of_requests && one_machine) {
         ok = permutation_test(&d, p);
         for (size_t i = 0; i < N_MACHINE && ok; i++) {

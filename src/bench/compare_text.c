@@ -22,7 +22,7 @@ static const char *text_of(const json_t *object, const char *key)
 /* --- what a side says against itself -------------------------------------------------------- */
 
 struct flaws {
-    json_int_t n, failed;
+    uint64_t n, failed;
     size_t runs, late, interrupted;
 };
 
@@ -34,8 +34,8 @@ static struct flaws find_flaws(const struct result *r)
     json_array_foreach(json_object_get(r->root, "runs"), i, run)
     {
         const json_t *generator = json_object_get(run, "generator");
-        f.n += json_integer_value(json_object_get(run, "n"));
-        f.failed += json_integer_value(json_object_get(run, "failed"));
+        f.n += (uint64_t)json_integer_value(json_object_get(run, "n"));
+        f.failed += (uint64_t)json_integer_value(json_object_get(run, "failed"));
         f.late += json_is_true(json_object_get(generator, "bottleneck"));
         f.interrupted += json_is_true(json_object_get(run, "interrupted"));
         f.runs++;
@@ -50,13 +50,11 @@ static json_t *warnings_json(const struct result *r)
     json_t *list = json_array();
     int bad = 0;
     if (f.failed)
-        bad |=
-            json_array_append_new(list, json_sprintf("%" JSON_INTEGER_FORMAT
-                                                     " of %" JSON_INTEGER_FORMAT " requests failed",
-                                                     f.failed, f.n));
+        bad |= json_array_append_new(
+            list, json_sprintf("%" PRIu64 " of %" PRIu64 " requests failed", f.failed, f.n));
     if (f.interrupted)
         bad |= json_array_append_new(
-            list, json_sprintf("%zu of %zu runs was interrupted", f.interrupted, f.runs));
+            list, json_sprintf("%zu of %zu runs were interrupted", f.interrupted, f.runs));
     if (f.late)
         bad |= json_array_append_new(
             list, json_sprintf("the load generator was the bottleneck in %zu of %zu runs", f.late,

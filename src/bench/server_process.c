@@ -39,7 +39,7 @@ static void put_command(struct buf *out, const char *command, uint16_t port)
 {
     static const char mark[] = "{port}";
     const char *from = command;
-    buf_puts(out, "exec ");
+    buf_puts(out, "exec env "); /* variables may stand before the program */
     for (const char *at; (at = strstr(from, mark)); from = at + strlen(mark)) {
         buf_append(out, from, (size_t)(at - from));
         buf_printf(out, "%u", port);
@@ -111,6 +111,7 @@ static enum status wait_until_there(struct server_process *p, uint32_t timeout_s
         if (stop && atomic_load(stop))
             return err_set(err, STATUS_CANCELLED, "interrupted while the server started");
         if (waitpid(p->pid, NULL, WNOHANG) == p->pid) {
+            kill(-p->pid, SIGKILL); /* what it left behind */
             p->pid = 0;
             return did_not_come_up(p, "the server ended before it was ready", err);
         }

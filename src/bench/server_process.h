@@ -1,9 +1,10 @@
 /* A server program that a command line starts, to be measured over HTTP on loopback.
  *
- * The command runs in a shell. Where it contains "{port}" that becomes a free port; otherwise
- * " --host 127.0.0.1 --port PORT" is appended, which firstlight serve and llama-server understand.
- * It gets a process group of its own, so that Ctrl-C on a terminal reaches only this program, and
- * dies with this program. What it prints is kept aside and shown when it does not come up.
+ * The command is one program with its flags, by a shell's rules and with VARIABLE=value before it
+ * if need be. Where it contains "{port}" that becomes a free port; otherwise " --host 127.0.0.1
+ * --port PORT" is appended, which firstlight serve and llama-server understand. It gets a process
+ * group of its own, so that Ctrl-C on a terminal reaches only this program, and dies with this
+ * program. What it prints is kept aside and shown when it does not come up.
  */
 #ifndef FIRSTLIGHT_BENCH_SERVER_PROCESS_H
 #define FIRSTLIGHT_BENCH_SERVER_PROCESS_H

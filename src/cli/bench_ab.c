@@ -179,7 +179,7 @@ static enum status report(struct job *job, const struct ab *ab, const struct ab_
                           struct err *err)
 {
     const struct bench_common *common = &job->args->common;
-    const struct environment e = {.target = "two servers", .model = ab->sides[AB_A].target->model};
+    const struct environment e = {.target = "two servers", .model = ab->sides[AB_A].model};
     struct buf table = {0};
     struct result result = {0};
     json_t *environment;
@@ -214,7 +214,7 @@ static enum status run(struct job *job, struct err *err)
         .time_limit_s = a->time_limit_s,
         .seed = a->common.seed,
         .start = start,
-        .restarts = !is_url(a->sides[AB_A]) || !is_url(a->sides[AB_B]),
+        .anew = {!is_url(a->sides[AB_A]), !is_url(a->sides[AB_B])},
         .one_cache = is_url(a->sides[AB_A]) && strcmp(a->sides[AB_A], a->sides[AB_B]) == 0,
         .progress = show_progress,
         .arg = job,
@@ -279,12 +279,13 @@ int bench_ab_main(int argc, char **argv)
             "difference is narrow enough. SERVER is a URL, or a command that starts a server:\n\n"
             "  firstlight bench ab --a 'old/firstlight serve --model M' \\\n"
             "                      --b 'build/firstlight serve --model M'\n\n"
-            "In a command {port} becomes a free port; without it, --host 127.0.0.1 --port N is\n"
-            "appended. Commands are started anew for every block of pairs of runs, since starts\n"
+            "A command is one program with its flags, behind VARIABLE=value if need be; {port} in\n"
+            "it becomes a free port, and without that --host 127.0.0.1 --port N is appended.\n"
+            "Commands are started anew for every block of pairs of runs, since starts\n"
             "of one program differ, too. Both servers are in memory at once. A run is a single\n"
             "request unless --num-requests says otherwise: the finer the turns, the more of the\n"
-            "machine's noise both sides share; for load, ask for as many as run at once, and for\n"
-            "fewer pairs. Prompts have 128 tokens unless --prompt or --prompt-tokens is given.",
+            "machine's noise both sides share; for load, ask for many at once, and for fewer\n"
+            "pairs. Prompts have 128 tokens unless --prompt or --prompt-tokens is given.",
         .groups = {FLAG_GROUP(own_flags, &args), bench_workload_flags(&args.asked),
                    FLAG_GROUP(run_flags, &args.common)},
     };
@@ -293,7 +294,6 @@ int bench_ab_main(int argc, char **argv)
     args.common.warmup_runs = DEFAULT_WARMUPS;
     args.asked.options.num_requests = 1;
     args.asked.options.max_new_tokens = 16;
-    args.asked.options.max_concurrency = 1;
     args.asked.options.prompt = NULL;
     if (!flags_read(&set, argc, argv, &exit_code))
         return exit_code;

@@ -32,7 +32,7 @@ def test_finds_the_slower_server(run, tmp_path):
     line = next(x for x in done.stdout.splitlines() if x.startswith("ttft_p50"))
     assert line.endswith("95.0 %  worse")
     assert "the interval is as narrow as asked for" in done.stdout
-    assert "Neither side was started anew" in done.stdout
+    assert "A was not started anew" in done.stdout and "B was not started anew" in done.stdout
     whole = json.loads(path.read_text())
     found = whole["ab"]["differences"]["ttft_p50"]
     assert found["verdict"] == "worse" and found["low"] > 100 and found["a"] >= 10
@@ -50,8 +50,9 @@ def test_starts_commands_anew(run, binary, tiny, tmp_path, monkeypatch):
     path = tmp_path / "ab.json"
     monkeypatch.setenv("FIRSTLIGHT_API_KEY", "secret")  # which is for other servers
     serve = f"{binary} serve --model {tiny} --threads 1"
-    done = ab(run, serve, f"{serve} --host 127.0.0.1 --port {{port}}", "--pairs", 2, "--width",
-              1000, "--time-limit", 40, "--no-stop-on-eos", "--output", path)
+    other = f"LEVEL=1 {serve} --host 127.0.0.1 --port {{port}}"
+    done = ab(run, serve, other, "--pairs", 2, "--width", 1000, "--time-limit", 40,
+              "--no-stop-on-eos", "--output", path)
     assert done.returncode == 0, done.stderr
     assert f"A       {serve}\n" in done.stdout
     whole = json.loads(path.read_text())["ab"]
@@ -99,7 +100,7 @@ def test_failures_end_it(run):
     assert done.returncode == 1
     assert "5 blocks in a row had requests that failed" in done.stderr
     assert "it said no" in done.stderr
-    assert "no verdict" in done.stdout and "requests failed" in done.stdout
+    assert "no verdict" in done.stdout and "an error ended it" in done.stdout
 
 
 def test_an_interruption_keeps_what_there_is(binary, tmp_path):
@@ -125,6 +126,20 @@ def test_an_interruption_keeps_what_there_is(binary, tmp_path):
 ])
 def test_a_command_that_does_not_come_up(run, command, says):
     fails(ab(run, command, command, "--start-timeout", 20), "ended before it was ready", says)
+
+
+def test_nothing_is_left_behind(run, tmp_path):
+    """Also not by a command that leaves its server in the background and ends."""
+    pid = tmp_path / "pid"
+    command = f"sh -c 'sleep 300 & echo $! > {pid}' #"
+    fails(ab(run, command, command, "--start-timeout", 20), "ended before it was ready")
+    with pytest.raises(ProcessLookupError):
+        for _ in range(100):  # until whoever inherits it has taken note
+            os.kill(int(pid.read_text()), 0)
+            state = open(f"/proc/{pid.read_text().strip()}/stat").read().rsplit(")")[-1].split()[0]
+            if state == "Z":
+                raise ProcessLookupError
+            time.sleep(0.05)
 
 
 def test_one_that_is_never_ready(run):

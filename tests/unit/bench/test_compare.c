@@ -146,6 +146,25 @@ static void test_starts(void **state)
     result_fini(&two);
 }
 
+/* Numbers with gaps are no more starts than there are; names of files are any bytes. */
+static void test_odd_starts(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"a\xff.json", "b.json"};
+    struct result a = make_runs(fast, 5, 5, 100, 0), b = make_runs(slow, 5, 1, 100, 0);
+    struct compare c;
+    json_object_set_new(json_array_get(json_object_get(b.root, "runs"), 3), "start",
+                        json_integer(4));
+    expect_doubt(&a, &b, "no verdict: B.json has 5 repeats of 2 starts of the server");
+    assert_int_equal(compare_make(&c, (struct compare_side){&b, names, 1},
+                                  (struct compare_side){&a, names + 1, 1}, NULL),
+                     STATUS_OK);
+    assert_int_equal(json_array_size(c.doubts), 1);
+    compare_fini(&c);
+    result_fini(&a);
+    result_fini(&b);
+}
+
 /* Five files of one start each are five measurements, each the median of its repeats. */
 static void test_several_files(void **state)
 {
@@ -454,7 +473,7 @@ static void test_warnings(void **state)
     assert_int_equal(compare(&c, &a, &b, NULL), STATUS_OK);
     compare_text(&c, false, &text);
     assert_non_null(strstr(buf_str(&text), "B.json: 3 of 16 requests failed\n"));
-    assert_non_null(strstr(buf_str(&text), "B.json: 1 of 2 runs was interrupted\n"));
+    assert_non_null(strstr(buf_str(&text), "B.json: 1 of 2 runs were interrupted\n"));
     assert_non_null(
         strstr(buf_str(&text), "B.json: the load generator was the bottleneck in 1 of 2 runs\n"));
     assert_null(strstr(buf_str(&text), "A.json: "));
@@ -664,6 +683,7 @@ int main(void)
         cmocka_unit_test(test_verdicts),
         cmocka_unit_test(test_few_repeats),
         cmocka_unit_test(test_starts),
+        cmocka_unit_test(test_odd_starts),
         cmocka_unit_test(test_several_files),
         cmocka_unit_test(test_drift),
         cmocka_unit_test(test_cached),

@@ -95,6 +95,24 @@ static void doubts_are_told(void **state)
     json_decref(b);
 }
 
+/* Files that do not compare get no verdict, not even on the metrics before the one that differs. */
+static void what_does_not_compare_has_no_verdict(void **state)
+{
+    (void)state;
+    json_t *a = bench_sample_empty(), *b = bench_sample_empty();
+    bench_sample_metric(a, "ttft_p50", "ms", "lower", 1, 2);
+    bench_sample_metric(b, "ttft_p50", "ms", "lower", 11, 12);
+    bench_sample_metric(a, "other", "ms", "lower", 1, 2);
+    bench_sample_metric(b, "other", "s", "lower", 1, 2);
+    char *page = page_of(a, b);
+    assert_non_null(strstr(page, "The figures do not compare with those of A: metrics.other.unit"));
+    assert_int_equal(xml_count(page, "class=\"change better"), 0);
+    assert_int_equal(xml_count(page, "class=\"change worse"), 0);
+    free(page);
+    json_decref(a);
+    json_decref(b);
+}
+
 static void a_reader_is_warned_first(void **state)
 {
     (void)state;
@@ -286,6 +304,7 @@ int main(void)
         cmocka_unit_test(texts_are_escaped),
         cmocka_unit_test(changes_are_told_from_noise),
         cmocka_unit_test(doubts_are_told),
+        cmocka_unit_test(what_does_not_compare_has_no_verdict),
         cmocka_unit_test(a_reader_is_warned_first),
         cmocka_unit_test(facts_that_differ_are_marked),
         cmocka_unit_test(repeats_are_spoken_of_where_there_are_several),
