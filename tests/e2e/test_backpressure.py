@@ -34,6 +34,14 @@ def occupy(server, body: dict = LONG):
     return sock
 
 
+def wait_running(server) -> None:
+    """The engine has admitted it, so that it waits in the queue no more."""
+    deadline = time.monotonic() + 20
+    while server.get("/health")[1]["waiting"] > 0:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
 def test_a_full_queue_refuses_and_says_when(narrow):
     wait_idle(narrow)
     with occupy(narrow):
@@ -64,6 +72,7 @@ def test_room_again_after_the_wait(narrow):
 def test_waiting_requests_are_bounded(servers, model):
     server = servers(model, "--max-queued-requests", 1, "--max-active-requests", 1)
     first = occupy(server)
+    wait_running(server)
     second = occupy(server, LONG | {"prompt": "other " * 3000})
     status, headers, body = raw(server, post_bytes(TEXT, {"prompt": "a", "max_tokens": 1}))
     assert status == 429 and "--max-queued-requests" in error_of(body)["message"]

@@ -136,7 +136,8 @@ def test_empty_output(server):
 def test_accepted_before_the_first_token(server):
     """Headers and a comment come at once, before a long prompt is computed."""
     words = "word " * 1500
-    frames = stream(server, "/v1/completions", {"prompt": words, "max_tokens": 1})
+    body = {"prompt": words, "max_tokens": 1, "temperature": 0, "ignore_eos": True}
+    frames = stream(server, "/v1/completions", body)
     assert next(frames).startswith(":")
     first = next(frame for frame in frames if not frame.startswith(":"))
     data = json.loads(first[len("data: "):])
