@@ -37,7 +37,7 @@ def occupy(server, body: dict = LONG):
 def wait_running(server) -> None:
     """The engine has admitted it, so that it waits in the queue no more."""
     deadline = time.monotonic() + 20
-    while server.get("/health")[1]["waiting"] > 0:
+    while (health := server.get("/health")[1])["running"] == 0 or health["waiting"] > 0:
         assert time.monotonic() < deadline
         time.sleep(0.02)
 
