@@ -152,7 +152,6 @@ static enum status start_thread(struct engine *e, struct err *err)
     if (failed)
         return err_set(err, STATUS_NO_MEMORY, "engine thread: %s", strerror(failed));
     e->started = true;
-    pthread_setname_np(e->thread, "engine");
     return STATUS_OK;
 }
 

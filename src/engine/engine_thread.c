@@ -155,6 +155,7 @@ bool engine_turn(struct engine *e)
 void *engine_thread(void *engine)
 {
     struct engine *e = engine;
+    pthread_setname_np(pthread_self(), "engine"); /* another thread's name is a file in /proc */
     setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + ENGINE_NICE); /* of this thread */
     mem_forbid(true);
     while (!e->stopping)
