@@ -13,7 +13,7 @@ PORT ?= 8080
 
 B := build/$(CONFIG)
 PKGS := libevent libevent_pthreads libevent_openssl libnghttp2 libprotobuf-c jansson libpcre2-8 \
-        libutf8proc libcurl libssl libcrypto zlib
+        libutf8proc libcurl libssl libcrypto libseccomp zlib
 VERSION := 0.1.0
 
 # One short line per command; `make V=1` shows them whole.
@@ -36,7 +36,9 @@ CONFIG_asan := -O1 -DFIRSTLIGHT_DEBUG -fsanitize=address -fno-omit-frame-pointer
 CONFIG_ubsan := -O1 -DFIRSTLIGHT_DEBUG -fsanitize=undefined -fno-sanitize-recover=undefined
 CONFIG_tsan := -O1 -DFIRSTLIGHT_DEBUG -fsanitize=thread
 CONFIG_fuzz := -O1 -DFIRSTLIGHT_DEBUG -fsanitize=fuzzer-no-link,address,undefined
-ALL_CFLAGS := $(BASE_FLAGS) $(CONFIG_$(CONFIG)) $(CFLAGS)
+# Sanitizers open files and start programs of their own, so such a build is never confined.
+SANITIZED := $(if $(filter -fsanitize%,$(CONFIG_$(CONFIG)) $(CFLAGS)),-DFIRSTLIGHT_SANITIZED)
+ALL_CFLAGS := $(BASE_FLAGS) $(CONFIG_$(CONFIG)) $(SANITIZED) $(CFLAGS)
 ALL_LDFLAGS := $(filter -fsanitize%,$(CONFIG_$(CONFIG))) $(LDFLAGS)
 LIBS := $(shell pkg-config --libs $(PKGS) 2>/dev/null) -lm -pthread
 

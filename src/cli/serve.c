@@ -4,13 +4,15 @@
 #include "base/log.h"
 #include "cli/flags.h"
 #include "cli/options.h"
+#include "cli/serve_sandbox.h"
 #include "serve/server.h"
+#include "serve/trace.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 #define COMMAND "serve"
-#define NO_PORT UINT32_MAX
+#define NO_PORT SERVE_SANDBOX_NO_PORT
 
 struct args {
     struct options options;
@@ -29,7 +31,9 @@ struct args {
     uint32_t slots;
     const char *record;
     const char *warm_prompts;
+    bool no_sandbox;
     int log_level;
+    struct sandbox sandbox; /* no flag's */
 };
 
 static const char *const log_levels[] = {"debug", "info", "warn", "error", "off", NULL};
@@ -75,6 +79,9 @@ static const struct flag own_flags[] = {
     {"--record", "FILE", "new file for a trace of what is asked: times, lengths and hashes,\n"
                          "no text; for `firstlight bench replay`",
      FLAG_TEXT, FLAG_FIELD(args, record)},
+    {"--no-sandbox", NULL, "let the process do all that its user may (default: it opens its own\n"
+                           "files only, and starts no program)",
+     FLAG_BOOL, FLAG_FIELD(args, no_sandbox)},
     {"--log-level", "LEVEL", "debug, info, warn, error or off (default info)",
      FLAG_CHOICE, FLAG_FIELD(args, log_level), .choices = log_levels},
 };
@@ -89,9 +96,23 @@ static enum status load(void *arg, struct loader *out, struct err *err)
     return st;
 }
 
+/* All threads have been started. */
+static void seal(struct args *args)
+{
+    struct sandbox *s = &args->sandbox;
+    char text[256];
+    if (args->no_sandbox) {
+        log_info("server.sandbox", "landlock=off seccomp=off reason=--no-sandbox");
+        return;
+    }
+    sandbox_seal(s);
+    log_event(s->confined && s->sealed ? LOG_INFO : LOG_WARN, "server.sandbox", "%s",
+              sandbox_describe(s, text, sizeof text));
+}
+
 static void ready(void *arg, const struct server_ready *r)
 {
-    (void)arg;
+    seal(arg);
     printf("firstlight ready on %s (%s, ready in %.1f s) - try: curl -N %s/v1/chat/completions "
            "-H 'Content-Type: application/json' "
            "-d '{\"stream\":true,\"messages\":[{\"role\":\"user\",\"content\":\"Hello\"}]}'\n",
@@ -99,6 +120,18 @@ static void ready(void *arg, const struct server_ready *r)
     if (r->grpc_url)
         printf("gRPC and HTTP/2 on %s\n", r->grpc_url);
     fflush(stdout);
+}
+
+static void confine(struct args *args)
+{
+    const struct serve_files files = {
+        .model = args->options.dummy ? args->options.dummy : args->options.model,
+        .once = {args->options.chat_template, args->warm_prompts},
+        .again = {args->api_key_file, args->tls_cert, args->tls_key},
+        .ports = {args->port, args->grpc_port},
+    };
+    if (!args->no_sandbox)
+        serve_sandbox_confine(&args->sandbox, &files);
 }
 
 static enum status run(struct args *args, struct err *err)
@@ -141,7 +174,12 @@ static enum status run(struct args *args, struct err *err)
         server.engine.max_queued_tokens = LIMIT_QUEUED_TOKENS;
     if (args->options.max_queue_ms == OPTIONS_OF_PROFILE)
         server.engine.max_queue_ms = 0; /* the profile's */
-    return st ? st : server_run(&server, err);
+    if (!st && args->record)
+        st = trace_create(&server.record_fd, args->record, err);
+    if (st)
+        return st;
+    confine(args); /* no thread has been started */
+    return server_run(&server, err);
 }
 
 int serve_main(int argc, char **argv)

@@ -258,7 +258,7 @@ static enum status open_all(struct server *s, struct err *err)
         (st = o->max_per_client > 0
                   ? clients_open(&s->clients, o->max_per_client, 2 * o->max_connections, err)
                   : STATUS_OK) ||
-        (st = o->record ? trace_open(&s->trace, o->record, err) : STATUS_OK))
+        (st = o->record ? trace_open(&s->trace, o->record_fd, o->record, err) : STATUS_OK))
         return st;
     return start_loading(s, err);
 }

@@ -41,7 +41,8 @@ struct server_options {
     uint32_t max_per_client;      /* requests under way of one API key or address; 0: no bound */
     uint32_t request_timeout_s;   /* for a whole answer, from the request's first byte; 0: none */
     const char *warm_prompts;     /* a file, see warm.h; NULL: none */
-    const char *record;           /* a new file for the trace of what is asked; NULL: none */
+    const char *record;           /* a file for the trace of what is asked; NULL: none */
+    int record_fd;                /* of it: trace_create's */
     struct engine_options engine;
     /* Loads the model, on the loader thread. */
     enum status (*load)(void *arg, struct loader *out, struct err *err);

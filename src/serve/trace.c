@@ -223,13 +223,13 @@ static enum status start_writer(struct trace *t, struct err *err)
 
 /* Opening and closing */
 
-static enum status create_file(struct trace *t, const char *path, struct err *err)
+enum status trace_create(int *fd, const char *path, struct err *err)
 {
-    t->fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (t->fd < 0 && errno == EEXIST)
+    *fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (*fd < 0 && errno == EEXIST)
         return err_param(err, STATUS_INVALID, "--record",
                          "--record: %s exists: name a new file, or remove it", path);
-    if (t->fd < 0)
+    if (*fd < 0)
         return err_param(err, STATUS_IO, "--record", "--record: cannot write %s: %s", path,
                          strerror(errno));
     return STATUS_OK;
@@ -264,18 +264,20 @@ static enum status start(struct trace *t, const char *path, struct err *err)
         return err_set(err, STATUS_NO_MEMORY, "no memory for the trace");
     /* so few bytes never block once the system is up, and are never cut */
     REQUIRE(getrandom(&t->key, sizeof t->key, 0) == (ssize_t)sizeof t->key);
-    if ((st = create_file(t, path, err)) || (st = put_header(t, path, err)))
-        return st;
-    return start_writer(t, err);
+    st = put_header(t, path, err);
+    return st ? st : start_writer(t, err);
 }
 
-enum status trace_open(struct trace **out, const char *path, struct err *err)
+enum status trace_open(struct trace **out, int take_fd, const char *path, struct err *err)
 {
     *out = NULL;
     struct trace *t = mem_aligned(sizeof *t); /* as its ring wants */
-    if (!t)
+    if (!t) {
+        close(take_fd);
         return err_set(err, STATUS_NO_MEMORY, "no memory for the trace");
-    t->fd = t->has_lines.fd = -1;
+    }
+    t->fd = take_fd;
+    t->has_lines.fd = -1;
     enum status st = start(t, path, err);
     if (st) {
         trace_close(t);

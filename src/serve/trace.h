@@ -36,9 +36,12 @@ struct trace_line {
     uint64_t hash_ids[]; /* (n_hashes), below 2^53 so that every reader of JSON keeps them */
 };
 
-/* Makes the file, which must not exist: a trace is never overwritten. The file is good to read at
- * any time up to its last whole line, at most a second behind. */
-enum status trace_open(struct trace **out, const char *path, struct err *err);
+/* Makes the file, which must not exist: a trace is never overwritten. It is apart from trace_open
+ * because a server that is confined (base/sandbox.h) makes no files. */
+enum status trace_create(int *fd, const char *path, struct err *err);
+/* Begins to write; takes `take_fd` over, also when it fails, and needs `path` for its errors. The
+ * file is good to read at any time up to its last whole line, at most a second behind. */
+enum status trace_open(struct trace **out, int take_fd, const char *path, struct err *err);
 /* Writes what waits; the last line then says how many were dropped, if any were. NULL is fine. */
 void trace_close(struct trace *t);
 

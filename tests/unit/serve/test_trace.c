@@ -43,7 +43,8 @@ static struct trace *opened(void)
 {
     struct trace *t;
     struct err err;
-    if (trace_open(&t, path, &err))
+    int fd;
+    if (trace_create(&fd, path, &err) || trace_open(&t, fd, path, &err))
         fail_msg("%s", err.text);
     return t;
 }
@@ -215,20 +216,20 @@ static void test_chain_and_key(void **state)
 static void test_existing_file(void **state)
 {
     (void)state;
-    struct trace *t;
+    int fd;
     struct err err = {0};
     FILE *f = fopen(path, "w");
     fputs("mine", f);
     fclose(f);
-    assert_int_equal(trace_open(&t, path, &err), STATUS_INVALID);
-    assert_null(t);
+    assert_int_equal(trace_create(&fd, path, &err), STATUS_INVALID);
+    assert_int_equal(fd, -1);
     assert_string_equal(err.param, "--record");
     assert_non_null(strstr(err.text, path));
     struct stat s;
     assert_int_equal(stat(path, &s), 0);
     assert_int_equal(s.st_size, 4);
     unlink(path);
-    assert_int_equal(trace_open(&t, "/nonexistent/trace", &err), STATUS_IO);
+    assert_int_equal(trace_create(&fd, "/nonexistent/trace", &err), STATUS_IO);
     assert_non_null(strstr(err.text, "/nonexistent/trace"));
     trace_close(NULL);
 }
