@@ -19,6 +19,7 @@
     X(INVALID, "invalid_request_error", 400, 3)                                                    \
     X(MALFORMED, "invalid_request_error", 400, 13) /* not as its protocol has it */                \
     X(UNAUTHENTICATED, "authentication_error", 401, 16)                                            \
+    X(FORBIDDEN, "permission_error", 403, 7)                                                       \
     X(NOT_FOUND, "not_found_error", 404, 5)                                                        \
     X(METHOD_NOT_ALLOWED, "method_not_allowed_error", 405, 12)                                     \
     X(TIMEOUT, "timeout_error", 408, 4)                                                            \

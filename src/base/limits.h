@@ -86,6 +86,14 @@
 #define LIMIT_WARM_PROMPTS        1024   /* prompts of --warm-prompts */
 #define LIMIT_API_KEYS            1024
 #define LIMIT_API_KEY_BYTES       256
+#define LIMIT_ADDRESS_CONNECTIONS 0  /* --max-connections-per-address; 0: no bound */
+#define LIMIT_REQUEST_RATE        0  /* --max-requests-per-second of a client; 0: no bound */
+#define LIMIT_TOKEN_RATE          0  /* --max-tokens-per-second of a client; 0: no bound */
+#define LIMIT_RATE_BURST_SECONDS  10 /* --rate-burst: of its rate, that a client may use at once */
+#define LIMIT_RATE_CLIENTS        32768 /* whose rates are known; a new one takes an idle place */
+#define LIMIT_CORS_ORIGINS        64    /* of --cors-origin */
+#define LIMIT_ALLOWED_HOSTS       64    /* of --allowed-host */
+#define LIMIT_HOST_BYTES          255   /* of a host's name in a request */
 
 /* Engine */
 #define LIMIT_SLOTS         1024         /* requests known at once, waiting or running */

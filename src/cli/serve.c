@@ -5,6 +5,7 @@
 #include "cli/flags.h"
 #include "cli/options.h"
 #include "cli/serve_sandbox.h"
+#include "serve/access.h"
 #include "serve/server.h"
 #include "serve/trace.h"
 
@@ -23,6 +24,7 @@ struct args {
     const char *tls_cert, *tls_key;
     const char *served_model_name;
     const char *api_key_file;
+    struct access access;
     uint32_t drain_seconds;
     uint32_t sse_comment_seconds;
     uint32_t request_timeout_s;
@@ -35,6 +37,16 @@ struct args {
     int log_level;
     struct sandbox sandbox; /* no flag's */
 };
+
+static enum status parse_origins(void *field, const char *text, struct err *err)
+{
+    return access_add_origins(field, text, err);
+}
+
+static enum status parse_hosts(void *field, const char *text, struct err *err)
+{
+    return access_add_hosts(field, text, err);
+}
 
 static const char *const log_levels[] = {"debug", "info", "warn", "error", "off", NULL};
 
@@ -58,6 +70,14 @@ static const struct flag own_flags[] = {
     {"--api-key-file", "PATH", "keys to ask for, one a line, # for comments\n"
                                "(also: the environment variable FIRSTLIGHT_API_KEY)",
      FLAG_TEXT, FLAG_FIELD(args, api_key_file)},
+    {"--cors-origin", "ORIGIN", "web pages that may use this server beside its own and those of\n"
+                                "this machine: https://chat.example.com; * is all of them.\n"
+                                "May be repeated, and a list with commas",
+     FLAG_CUSTOM, FLAG_FIELD(args, access), .parse = parse_origins},
+    {"--allowed-host", "NAME", "name that a server without keys on a loopback address answers to\n"
+                               "beside localhost: that of the proxy before it. May be repeated,\n"
+                               "and a list with commas",
+     FLAG_CUSTOM, FLAG_FIELD(args, access), .parse = parse_hosts},
     {"--max-requests", "N", "requests known at once; more get 429 (default 1024)",
      FLAG_U32, FLAG_FIELD(args, slots), .min = 1, .max = LIMIT_SLOTS_MOST},
     {"--max-requests-per-client", "N", "requests under way of one API key or, without keys, one\n"
@@ -157,6 +177,7 @@ static enum status run(struct args *args, struct err *err)
         .tls_key = args->tls_key,
         .max_connections = args->max_connections,
         .api_key_file = args->api_key_file,
+        .access = &args->access,
         .served_model_name = args->served_model_name,
         .drain_seconds = args->drain_seconds,
         .sse_comment_seconds = args->sse_comment_seconds,

@@ -73,7 +73,7 @@ static void refuse(struct conn *c, int http_status, const struct err *e)
     answer_error(&body, e, NULL);
     buf_printf(&out,
                "HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n%s"
-               "Access-Control-Allow-Origin: *\r\nConnection: close\r\n\r\n%s",
+               "Connection: close\r\n\r\n%s",
                http_status, refusals[kind].phrase, body.len,
                http_status == 503 ? "Retry-After: 1\r\n" : "", buf_str(&body));
     if (!out.failed && send(c->fd, out.data, out.len, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)

@@ -398,7 +398,7 @@ static void rest_arrived(struct http_exchange *x, bool whole)
     if (!whole)
         return;
     x->user = NULL;
-    routes_dispatch(s, x);
+    routes_answer(s, x);
 }
 
 static bool is_grpc(const char *content_type)
@@ -417,6 +417,8 @@ void grpc_dispatch(void *server, struct http_exchange *x)
     }
     if (x->refused) {
         http_fail(x, x->refused, NULL);
+    } else if (!routes_admit(server, x)) {
+        return; /* was answered */
     } else if (grpc) {
         begin(server, x);
     } else {

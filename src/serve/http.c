@@ -24,6 +24,12 @@ const char *http_header(const struct http_exchange *x, const char *name)
     return x->via->header(x, name);
 }
 
+const char *http_host(const struct http_exchange *x)
+{
+    const char *authority = http_header(x, ":authority"); /* HTTP/1.1 has no such names */
+    return authority ? authority : http_header(x, "Host");
+}
+
 struct evbuffer *http_take_body(struct http_exchange *x)
 {
     return x->via->take_body(x);
@@ -94,8 +100,12 @@ void http_retry_after(struct http_exchange *x, int64_t us)
 static void add_common_headers(struct http_exchange *x)
 {
     http_add_header(x, "X-Request-Id", x->request_id);
-    http_add_header(x, "Access-Control-Allow-Origin", "*");
-    http_add_header(x, "Access-Control-Expose-Headers", "X-Request-Id, Retry-After, Server-Timing");
+    http_add_header(x, "Vary", "Origin");
+    if (!x->origin)
+        return;
+    http_add_header(x, "Access-Control-Allow-Origin", x->origin);
+    http_add_header(x, "Access-Control-Expose-Headers",
+                    "X-Request-Id, Retry-After, Retry-After-Ms, X-Should-Retry, Server-Timing");
 }
 
 void http_reply(struct http_exchange *x, int status, const char *content_type, const char *body,

@@ -29,6 +29,7 @@ struct http_exchange {
     const char *request_id;
     const struct timeline *timeline; /* received */
     size_t key;                      /* which of the server's API keys it came with */
+    const char *origin;              /* of the page that may read the answer; NULL: none may */
     const struct err *refused;       /* all there is to answer: http_fail with it; HTTP/2 only */
     /* the answer */
     int status;       /* 0 until answered */
@@ -51,6 +52,8 @@ typedef void http_handler(void *arg, struct http_exchange *x);
 /* Of whoever sent it; false when he has left. */
 bool http_peer(const struct http_exchange *x, struct sockaddr_storage *out);
 const char *http_header(const struct http_exchange *x, const char *name); /* NULL: absent */
+/* Whom the client takes this server for: `:authority` or `Host`. NULL: absent. */
+const char *http_host(const struct http_exchange *x);
 /* Decodes what follows `prefix` in the path; false when it does not begin so, or does not fit. */
 bool http_path_rest(const struct http_exchange *x, const char *prefix, char *out, size_t out_size);
 /* The decoded value of a parameter of the query; false when it is absent. What does not fit is cut.

@@ -303,6 +303,11 @@ const char *http1_url(const struct http1 *h)
     return h->url;
 }
 
+bool http1_is_loopback(const struct http1 *h)
+{
+    return listen_is_loopback(h->conns.listener);
+}
+
 uint32_t http1_connections(const struct http1 *h)
 {
     return h->conns.count;

@@ -20,6 +20,7 @@ enum status http1_open(struct http1 **out, struct event_base *base, const struct
 /* Ends all exchanges (gone) and connections. */
 void http1_close(struct http1 *h);
 const char *http1_url(const struct http1 *h);
+bool http1_is_loopback(const struct http1 *h); /* reached from this machine alone */
 uint32_t http1_connections(const struct http1 *h);
 /* What was refused before it became an exchange, by HTTP status; false past the end. */
 struct http1_refusal {

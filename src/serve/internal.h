@@ -4,6 +4,7 @@
 #define FIRSTLIGHT_SERVE_INTERNAL_H
 
 #include "base/wake.h"
+#include "serve/access.h"
 #include "serve/clients.h"
 #include "serve/form.h"
 #include "serve/http1.h"
@@ -32,6 +33,7 @@ struct server {
     struct http1 *http;
     struct http2 *http2; /* NULL without --grpc-port */
     struct keys *keys;
+    struct access access;    /* before the first request: which pages may ask, by which names */
     struct clients *clients; /* NULL without --max-requests-per-client */
     struct text_worker *text;
     struct trace *trace; /* NULL without --record */
@@ -65,6 +67,10 @@ uint32_t server_connections(const struct server *s);
 
 /* routes.c: the http_handler, arg the server. */
 void routes_dispatch(void *server, struct http_exchange *x);
+/* Its two halves, for those who see the headers first: may the page that asks, and under this name?
+ * False: the exchange was refused. Then the answer. */
+bool routes_admit(struct server *s, struct http_exchange *x);
+void routes_answer(struct server *s, struct http_exchange *x);
 
 /* grpc.c: the same for HTTP/2, whose requests are of gRPC or those of routes_dispatch. */
 void grpc_dispatch(void *server, struct http_exchange *x);

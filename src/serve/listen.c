@@ -7,12 +7,24 @@
 #include <event2/util.h>
 #include <netdb.h>
 #include <netinet/in.h>
-#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 
 #define BACKLOG 1024
+
+bool listen_is_loopback(const struct evconnlistener *listener)
+{
+    struct sockaddr_storage a;
+    socklen_t len = sizeof a;
+    int fd = evconnlistener_get_fd((struct evconnlistener *)(uintptr_t)listener);
+    if (getsockname(fd, (struct sockaddr *)&a, &len) != 0)
+        return false;
+    if (a.ss_family == AF_INET)
+        return ntohl(((struct sockaddr_in *)&a)->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+    return a.ss_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&((struct sockaddr_in6 *)&a)->sin6_addr);
+}
 
 static void write_url(char url[LISTEN_URL_BYTES], const struct listen_options *o, int fd)
 {

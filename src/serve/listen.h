@@ -5,6 +5,7 @@
 #include "base/err.h"
 
 #include <event2/listener.h>
+#include <stdbool.h>
 
 #define LISTEN_URL_BYTES 300
 
@@ -19,5 +20,8 @@ struct listen_options {
  * url: where it is to be reached. STATUS_UNAVAILABLE names an address that is taken. */
 enum status listen_open(struct evconnlistener **out, char url[LISTEN_URL_BYTES],
                         struct event_base *base, const struct listen_options *o, struct err *err);
+
+/* Does it listen on a loopback address? */
+bool listen_is_loopback(const struct evconnlistener *listener);
 
 #endif

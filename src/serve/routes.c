@@ -268,9 +268,25 @@ static void log_end(struct http_exchange *x, bool gone)
               log_quote(x->path, path, sizeof path), x->status, gone);
 }
 
-void routes_dispatch(void *server, struct http_exchange *x)
+bool routes_admit(struct server *s, struct http_exchange *x)
 {
-    struct server *s = server;
+    const char *origin = http_header(x, "Origin");
+    struct err e;
+    if (access_check(&s->access, origin, http_host(x), &e) == STATUS_OK) {
+        x->origin = origin;
+        return true;
+    }
+    if (!x->ended)
+        x->ended = log_end;
+    const char *code = strcmp(e.param, "Origin") == 0 ? "foreign_origin" : "foreign_host";
+    log_info("request.refused", "status=403 reason=\"%s\"", code);
+    metrics_refuse(&s->metrics, 403, code);
+    http_fail(x, &e, code);
+    return false;
+}
+
+void routes_answer(struct server *s, struct http_exchange *x)
+{
     const struct route *r = find(x->path);
     struct err e;
     x->ended = log_end;
@@ -284,4 +300,10 @@ void routes_dispatch(void *server, struct http_exchange *x)
         refuse_key(s, x, &e);
     else
         r->handler(s, x);
+}
+
+void routes_dispatch(void *server, struct http_exchange *x)
+{
+    if (routes_admit(server, x))
+        routes_answer(server, x);
 }

@@ -234,6 +234,22 @@ static enum status open_events(struct server *s, struct err *err)
     return STATUS_OK;
 }
 
+/* Only where no key is asked for does it matter who a browser believes this server to be. */
+static void set_access(struct server *s)
+{
+    const struct server_options *o = &s->options;
+    if (o->access)
+        s->access = *o->access;
+    s->access.checks_host = !s->keys && http1_is_loopback(s->http);
+    if (!access_parse_host(o->host, strlen(o->host), &s->access.own))
+        s->access.own = (struct access_host){0};
+    if (s->access.any_origin && !s->keys)
+        log_warn("server.cors",
+                 "reason=\"every web page that a user of this machine visits may use "
+                 "this server: it asks for no key\" help=\"--api-key-file, or "
+                 "--cors-origin with the pages that may\"");
+}
+
 static enum status open_all(struct server *s, struct err *err)
 {
     const struct server_options *o = &s->options;
@@ -260,6 +276,7 @@ static enum status open_all(struct server *s, struct err *err)
                   : STATUS_OK) ||
         (st = o->record ? trace_open(&s->trace, o->record_fd, o->record, err) : STATUS_OK))
         return st;
+    set_access(s);
     return start_loading(s, err);
 }
 

@@ -27,6 +27,8 @@ struct server_ready {
     double seconds; /* since server_run was called */
 };
 
+struct access;
+
 struct server_options {
     const char *host;
     int port;             /* 0: any free one */
@@ -35,6 +37,7 @@ struct server_options {
     const char *tls_cert, *tls_key; /* of that port; NULL: no TLS */
     uint32_t max_connections;       /* of each port */
     const char *api_key_file;       /* NULL: FIRSTLIGHT_API_KEY or no keys */
+    const struct access *access;    /* what flags list of pages and names; NULL: nothing */
     const char *served_model_name;  /* NULL: the loader's name */
     uint32_t drain_seconds;
     uint32_t sse_comment_seconds; /* a stream that was silent for so long gets a comment; >= 1 */

@@ -24,6 +24,8 @@ def message(data: bytes, flag: int = 0, length: int | None = None) -> bytes:
 class Client:
     """One connection. Reads frames as they come; answers nothing by itself."""
 
+    authority = "localhost"
+
     def __init__(self, address: str, window: int = 65535, timeout: float = 20,
                  receive: int | None = None) -> None:
         host, port = address.split(":")
@@ -50,7 +52,7 @@ class Client:
 
     def fields(self, path: str, *more: tuple[str, str], method: str = "POST") -> bytes:
         return self.encoder.encode([(":method", method), (":scheme", "http"), (":path", path),
-                                    (":authority", "test"), *more])
+                                    (":authority", self.authority), *more])
 
     def open(self, path: str, *more: tuple[str, str], end: bool = False,
              method: str = "POST") -> int:

@@ -52,7 +52,7 @@ def test_a_full_queue_refuses_and_says_when(narrow):
     assert 1 <= int(headers["retry-after"]) <= 3600
     ms = int(headers["retry-after-ms"])  # to the millisecond, for OpenAI's clients
     assert int(headers["retry-after"]) == max(1, -(-ms // 1000))
-    page = raw(narrow, b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n")[2].decode()
+    page = raw(narrow, b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")[2].decode()
     assert re.search(r'refused_total{[^}]*status="429",reason="queued_tokens"} [1-9]', page)
 
 

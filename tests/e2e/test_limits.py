@@ -19,14 +19,15 @@ def padded(size: int) -> bytes:
 def test_body_limit(small):
     assert raw(small, post_bytes(TEXT, padded(BODY_LIMIT)))[0] == 200
     with connect(small) as sock:
-        sock.sendall(b"POST %s HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n"
+        sock.sendall(b"POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n"
                      % (TEXT.encode(), BODY_LIMIT + 1))
         status, _, body = read_response(sock)
     assert status == 413 and str(BODY_LIMIT) in error_of(body)["message"]
 
 
 def test_body_limit_counts_decoded_bytes(small):
-    head = b"POST %s HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n" % TEXT.encode()
+    head = (b"POST %s HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+            % TEXT.encode())
     with connect(small) as sock:
         sock.sendall(head)
         chunk = b"100000\r\n" + b" " * (1 << 20) + b"\r\n"
@@ -38,14 +39,14 @@ def test_body_limit_counts_decoded_bytes(small):
 
 def test_expect_is_not_continued_beyond_the_limit(small):
     with connect(small) as sock:
-        sock.sendall(b"POST %s HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\n"
+        sock.sendall(b"POST %s HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\n"
                      b"Content-Length: 99999999\r\n\r\n" % TEXT.encode())
         assert read_response(sock)[0] == 413
 
 
 def test_header_limit(small):
     def head(size: int) -> bytes:
-        start, end = b"GET /health HTTP/1.1\r\nHost: a\r\nX: ", b"\r\n\r\n"
+        start, end = b"GET /health HTTP/1.1\r\nHost: localhost\r\nX: ", b"\r\n\r\n"
         return start + b"x" * (size - len(start) - len(end)) + end
 
     assert raw(small, head(HEADER_LIMIT))[0] == 200
@@ -85,7 +86,7 @@ def test_deadlines_of_a_request(small):
         "nothing": (b"", None),
         "a head that stops": (head, None),
         "a head that trickles": (head + b"X: ", 0.5),
-        "a body that trickles": (head + b"Host: a\r\nContent-Length: 900\r\n\r\n", 0.5),
+        "a body that trickles": (head + b"Host: localhost\r\nContent-Length: 900\r\n\r\n", 0.5),
     }
     with concurrent.futures.ThreadPoolExecutor(len(cases)) as pool:
         ends = dict(zip(cases, pool.map(lambda case: trickle(small, *case), cases.values())))
@@ -97,7 +98,7 @@ def test_deadlines_of_a_request(small):
 def test_connection_limit(servers, tiny):
     server = servers(tiny, "--max-connections", 4)
     idle = [connect(server) for _ in range(4)]
-    status, headers, body = raw(server, b"GET /health HTTP/1.1\r\nHost: a\r\n\r\n")
+    status, headers, body = raw(server, b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
     assert status == 503 and "too many connections" in error_of(body)["message"]
     assert "retry-after" in headers
     for sock in idle:

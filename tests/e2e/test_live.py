@@ -49,7 +49,8 @@ class Listener:
     def __init__(self, server, **headers: str) -> None:
         url = urlsplit(server.url)
         self.sock = socket.create_connection((url.hostname, url.port), timeout=30)
-        lines = [f"GET {STREAM} HTTP/1.1", "Host: test", *(f"{k}: {v}" for k, v in headers.items())]
+        lines = [f"GET {STREAM} HTTP/1.1", "Host: localhost",
+                 *(f"{k}: {v}" for k, v in headers.items())]
         self.sock.sendall("\r\n".join(lines).encode() + b"\r\n\r\n")
         self.response = http.client.HTTPResponse(self.sock)
         self.response.begin()

@@ -56,7 +56,7 @@ def test_headers(server) -> None:
         assert headers["x-content-type-options"] == "nosniff"
         assert headers["referrer-policy"] == "no-referrer"
         assert headers["cache-control"] == "no-cache"
-        assert headers["vary"] == "Accept-Encoding"
+        assert headers["vary"] == "Accept-Encoding, Origin"
 
 
 def test_kept_by_the_client(server) -> None:

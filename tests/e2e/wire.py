@@ -12,11 +12,20 @@ def connect(server, timeout: float = 30) -> socket.socket:
     return socket.create_connection((url.hostname, url.port), timeout=timeout)
 
 
+def fields_of(response: http.client.HTTPResponse) -> dict:
+    """Names in lower case; the values of fields that came several times, joined."""
+    fields: dict[str, str] = {}
+    for name, value in response.getheaders():
+        name = name.lower()
+        fields[name] = f"{fields[name]}, {value}" if name in fields else value
+    return fields
+
+
 def read_response(sock: socket.socket) -> tuple[int, dict, bytes]:
     response = http.client.HTTPResponse(sock)
     response.begin()
     body = response.read()
-    return response.status, {k.lower(): v for k, v in response.getheaders()}, body
+    return response.status, fields_of(response), body
 
 
 def raw(server, data: bytes) -> tuple[int, dict, bytes]:
@@ -34,8 +43,7 @@ def request(server, method: str, path: str, body: bytes | None = None,
     try:
         connection.request(method, path, body, named)
         response = connection.getresponse()
-        return (response.status, {k.lower(): v for k, v in response.getheaders()},
-                response.read())
+        return response.status, fields_of(response), response.read()
     finally:
         connection.close()
 
@@ -43,7 +51,7 @@ def request(server, method: str, path: str, body: bytes | None = None,
 def post_bytes(path: str, body: object, *headers: str) -> bytes:
     """A whole POST request."""
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
-    lines = [f"POST {path} HTTP/1.1", "Host: test", f"Content-Length: {len(data)}", *headers]
+    lines = [f"POST {path} HTTP/1.1", "Host: localhost", f"Content-Length: {len(data)}", *headers]
     return "\r\n".join(lines).encode() + b"\r\n\r\n" + data
 
 
