@@ -29,6 +29,9 @@ struct args {
     uint32_t sse_comment_seconds;
     uint32_t request_timeout_s;
     uint32_t max_per_client;
+    double request_rate, token_rate;
+    uint32_t rate_burst_s;
+    uint32_t max_per_address;
     uint32_t max_connections;
     uint32_t slots;
     const char *record;
@@ -83,6 +86,17 @@ static const struct flag own_flags[] = {
     {"--max-requests-per-client", "N", "requests under way of one API key or, without keys, one\n"
                                        "address; more get 429 (default: no bound)",
      FLAG_U32, FLAG_FIELD(args, max_per_client), .min = 1, .max = LIMIT_SLOTS_MOST},
+    {"--max-requests-per-second", "N", "requests a second of one API key or, without keys, one\n"
+                                       "address; more get 429 (default: no bound)",
+     FLAG_F64, FLAG_FIELD(args, request_rate), .min = 0.001, .max = 1e6},
+    {"--max-tokens-per-second", "N", "tokens a second of the same, read and generated; while a\n"
+                                     "client is over it, its requests get 429 (default: no bound)",
+     FLAG_F64, FLAG_FIELD(args, token_rate), .min = 0.001, .max = 1e9},
+    {"--rate-burst", "SECONDS", "of both, that a client may use at once (default 10)",
+     FLAG_U32, FLAG_FIELD(args, rate_burst_s), .min = 1, .max = 86400},
+    {"--max-connections-per-address", "N", "connections at once of one address, on all ports; more\n"
+                                           "get 429 (default: no bound)",
+     FLAG_U32, FLAG_FIELD(args, max_per_address), .min = 1, .max = 65536},
     {"--max-connections", "N", "connections at once; more get 503 (default 1024)",
      FLAG_U32, FLAG_FIELD(args, max_connections), .min = 1, .max = 65536},
     {"--request-timeout", "SECONDS", "for a whole answer, waiting included; then 408\n"
@@ -181,6 +195,10 @@ static enum status run(struct args *args, struct err *err)
         .served_model_name = args->served_model_name,
         .drain_seconds = args->drain_seconds,
         .sse_comment_seconds = args->sse_comment_seconds,
+        .max_per_address = args->max_per_address,
+        .request_rate = args->request_rate,
+        .token_rate = args->token_rate,
+        .rate_burst_s = args->rate_burst_s,
         .max_per_client = args->max_per_client,
         .request_timeout_s = args->request_timeout_s,
         .record = args->record,
@@ -213,6 +231,10 @@ int serve_main(int argc, char **argv)
         .drain_seconds = LIMIT_DRAIN_SECONDS,
         .sse_comment_seconds = LIMIT_SSE_COMMENT_SECONDS,
         .max_connections = LIMIT_CONNECTIONS,
+        .max_per_address = LIMIT_ADDRESS_CONNECTIONS,
+        .request_rate = LIMIT_REQUEST_RATE,
+        .token_rate = LIMIT_TOKEN_RATE,
+        .rate_burst_s = LIMIT_RATE_BURST_SECONDS,
         .log_level = LOG_INFO,
     };
     struct flag_set set = {

@@ -22,7 +22,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
 
 /* The end */
 
@@ -154,8 +153,7 @@ void call_let_go(struct call *c)
     struct server *s = c->server;
     if (c->x || c->preparing || c->n_live > 0)
         return;
-    if (s->clients)
-        clients_leave(s->clients, &c->client);
+    admit_end(s, &c->admitted, c->completion_tokens);
     log_call(c);
     record(c);
     remember(c);
@@ -337,10 +335,30 @@ static void overloaded(struct call *c)
     refuse_overload(c, &c->err, engine_limit(e));
 }
 
+static uint64_t tokens_read(const struct call *c)
+{
+    uint64_t n = 0;
+    for (uint32_t i = 0; i < c->ask.prompts.n; i++)
+        n += c->ask.prompts.all[i].ids.count;
+    return n;
+}
+
+/* Are all its answers more than the client may have? */
+static bool too_many_answers(struct call *c)
+{
+    const char *limit;
+    uint32_t n = c->ask.prompts.n * c->ask.n;
+    if (admit_answers(c->server, c->x, &c->admitted, n, &limit, &c->err) == STATUS_OK)
+        return false;
+    refuse_overload(c, &c->err, limit);
+    return true;
+}
+
 static void submit(struct call *c)
 {
-    for (uint32_t i = 0; i < c->ask.prompts.n; i++)
-        c->prompt_tokens += (uint32_t)c->ask.prompts.all[i].ids.count;
+    c->prompt_tokens = (uint32_t)tokens_read(c);
+    if (too_many_answers(c))
+        return;
     c->max_tokens = c->ask.params.max_tokens;
     if (make_choices(c) || submit_choices(c)) {
         if (c->err.code == STATUS_OVERLOADED)
@@ -361,6 +379,7 @@ static void done(struct text_job *job)
     c->preparing = false;
     evbuffer_free(c->body);
     c->body = NULL;
+    admit_tokens(c->server, c->x, &c->admitted, tokens_read(c));
     if (!c->x)
         call_let_go(c);
     else if (c->prepared != STATUS_OK)
@@ -405,31 +424,14 @@ static bool refused(struct server *s, struct http_exchange *x, enum openai_kind 
     return true;
 }
 
-static struct client client_of(const struct server *s, const struct http_exchange *x)
-{
-    struct sockaddr_storage peer;
-    if (s->keys)
-        return clients_of_key(x->key);
-    return clients_of_address(http_peer(x, &peer) ? (const struct sockaddr *)&peer : NULL);
-}
-
-/* One of his requests ends within half the usual time of one, by the middle of those so far. */
-static int64_t client_wait_us(const struct server *s)
-{
-    struct histogram_view ends;
-    metrics_read(&s->metrics, METRICS_E2E, &ends);
-    return (int64_t)(histogram_quantile(&ends, 0.5) / 2);
-}
-
 static bool too_many(struct server *s, struct http_exchange *x, enum openai_kind kind,
-                     struct client *client)
+                     struct admitted *out)
 {
     struct err e;
-    *client = client_of(s, x);
-    if (!s->clients || clients_enter(s->clients, client, &e) == STATUS_OK)
+    const char *limit;
+    if (admit_begin(s, x, out, &limit, &e) == STATUS_OK)
         return false;
-    http_retry_after(x, client_wait_us(s));
-    turn_away(s, x, kind, &e, "client_limit");
+    turn_away(s, x, kind, &e, limit);
     return true;
 }
 
@@ -467,8 +469,8 @@ static void fill(struct call *c, struct server *s, struct http_exchange *x,
 void call_begin(struct server *s, struct http_exchange *x, const struct call_question *question)
 {
     struct err e;
-    struct client client;
-    if (refused(s, x, question->kind) || too_many(s, x, question->kind, &client)) {
+    struct admitted admitted;
+    if (refused(s, x, question->kind) || too_many(s, x, question->kind, &admitted)) {
         if (question->body)
             evbuffer_free(question->body);
         return;
@@ -477,14 +479,13 @@ void call_begin(struct server *s, struct http_exchange *x, const struct call_que
     if (!c) {
         if (question->body)
             evbuffer_free(question->body);
-        if (s->clients)
-            clients_leave(s->clients, &client);
+        admit_end(s, &admitted, 0);
         err_set(&e, STATUS_NO_MEMORY, "no memory for the request");
         turn_away(s, x, question->kind, &e, "memory");
         return;
     }
     fill(c, s, x, question);
-    c->client = client;
+    c->admitted = admitted;
     prepare(c);
 }
 

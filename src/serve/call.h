@@ -8,6 +8,7 @@
 #define FIRSTLIGHT_SERVE_CALL_H
 
 #include "base/buf.h"
+#include "serve/admit.h"
 #include "serve/id.h"
 #include "serve/internal.h"
 #include "serve/form.h"
@@ -59,7 +60,7 @@ struct call {
 
     struct trace_line *trace; /* what --record will say of it; NULL without, or without memory */
 
-    struct client client; /* with --max-requests-per-client */
+    struct admitted admitted;
 
     bool measured;            /* the call's first token */
     struct request_wait wait; /* of the first choice */

@@ -89,21 +89,29 @@ static uint32_t find(const struct clients *c, const struct client *who)
     return i;
 }
 
-enum status clients_enter(struct clients *c, const struct client *who, struct err *err)
+enum status clients_enter_all(struct clients *c, const struct client *who, uint32_t n,
+                              struct err *err)
 {
     struct entry *e = &c->entries[find(c, who)];
-    if (e->n >= c->max_each)
+    if (n == 0)
+        return STATUS_OK;
+    if (n > c->max_each - e->n)
         return err_set(err, STATUS_OVERLOADED,
-                       "this client has %u requests under way, as many as one may "
-                       "(--max-requests-per-client)",
-                       e->n);
+                       "this client has %u requests under way and asks for %u more, one may have "
+                       "%u (--max-requests-per-client)",
+                       e->n, n, c->max_each);
     if (e->n == 0 && c->count == c->max_clients)
         return err_set(err, STATUS_OVERLOADED, "%u other clients have requests under way",
                        c->count);
     c->count += e->n == 0;
     e->who = *who;
-    e->n++;
+    e->n += n;
     return STATUS_OK;
+}
+
+enum status clients_enter(struct clients *c, const struct client *who, struct err *err)
+{
+    return clients_enter_all(c, who, 1, err);
 }
 
 /* Closes the gap: whoever was pushed past it by probing moves back (Knuth's algorithm R). */
@@ -119,15 +127,23 @@ static void remove_entry(struct clients *c, uint32_t gap)
     c->entries[gap] = (struct entry){0};
 }
 
-void clients_leave(struct clients *c, const struct client *who)
+void clients_leave_all(struct clients *c, const struct client *who, uint32_t n)
 {
     uint32_t i = find(c, who);
-    REQUIRE(c->entries[i].n > 0);
-    if (--c->entries[i].n > 0)
+    if (n == 0)
+        return;
+    REQUIRE(c->entries[i].n >= n);
+    c->entries[i].n -= n;
+    if (c->entries[i].n > 0)
         return;
     c->count--;
     c->entries[i].n = 1; /* in use, until those behind it have moved */
     remove_entry(c, i);
+}
+
+void clients_leave(struct clients *c, const struct client *who)
+{
+    clients_leave_all(c, who, 1);
 }
 
 uint32_t clients_count(const struct clients *c)

@@ -25,6 +25,10 @@ void clients_free(struct clients *c);
 enum status clients_enter(struct clients *c, const struct client *who, struct err *err);
 /* One less; each that has entered leaves once. */
 void clients_leave(struct clients *c, const struct client *who);
+/* The same of n at once: all of them or none. */
+enum status clients_enter_all(struct clients *c, const struct client *who, uint32_t n,
+                              struct err *err);
+void clients_leave_all(struct clients *c, const struct client *who, uint32_t n);
 uint32_t clients_count(const struct clients *c); /* who have a request */
 
 #endif

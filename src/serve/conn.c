@@ -40,6 +40,7 @@ static const struct {
     {408, "Request Timeout"},
     {413, "Content Too Large"},
     {417, "Expectation Failed"},
+    {429, "Too Many Requests"},
     {431, "Request Header Fields Too Large"},
     {501, "Not Implemented"},
     {503, "Service Unavailable"},
@@ -63,6 +64,12 @@ bool conn_refusal_at(const struct conn_set *set, size_t i, int *http_status, uin
     return true;
 }
 
+/* The header that says whether, and when, to ask again. */
+static const char *again(int http_status)
+{
+    return http_status == 503 || http_status == 429 ? "Retry-After: 1\r\n" : "";
+}
+
 /* Answers past evhttp, which knows of no request yet: there is nothing else in the way of these few
  * bytes. Then waits for the client to close, so that no reset overtakes them. */
 static void refuse(struct conn *c, int http_status, const struct err *e)
@@ -74,8 +81,7 @@ static void refuse(struct conn *c, int http_status, const struct err *e)
     buf_printf(&out,
                "HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n%s"
                "Connection: close\r\n\r\n%s",
-               http_status, refusals[kind].phrase, body.len,
-               http_status == 503 ? "Retry-After: 1\r\n" : "", buf_str(&body));
+               http_status, refusals[kind].phrase, body.len, again(http_status), buf_str(&body));
     if (!out.failed && send(c->fd, out.data, out.len, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
         log_debug("connection.refusal_lost", "status=%d", http_status);
     log_info("request.refused", "status=%d reason=\"%s\"", http_status, e->text);
@@ -192,6 +198,8 @@ static void on_close(struct evhttp_connection *evcon, void *arg)
     if ((size_t)c->fd < set->n_fds)
         set->by_fd[c->fd] = NULL;
     set->count--;
+    if (c->counted)
+        clients_leave(set->addresses, &c->peer);
     pause_listener(set);
     if (c->exchange)
         set->gone(c->exchange);
@@ -211,6 +219,25 @@ static bool remember(struct conn_set *set, struct conn *c)
     }
     set->by_fd[c->fd] = c;
     return true;
+}
+
+/* Counts it among those of its address; if there are too many, it is told so. */
+static void count_address(struct conn *c)
+{
+    struct sockaddr_storage peer;
+    socklen_t len = sizeof peer;
+    struct err e;
+    if (!c->set->addresses)
+        return;
+    bool known = getpeername(c->fd, (struct sockaddr *)&peer, &len) == 0;
+    c->peer = clients_of_address(known ? (const struct sockaddr *)&peer : NULL);
+    c->counted = clients_enter(c->set->addresses, &c->peer, NULL) == STATUS_OK;
+    if (!c->counted) {
+        err_set(&e, STATUS_OVERLOADED,
+                "this address has as many connections as one may "
+                "(--max-connections-per-address): close one, or try again");
+        refuse(c, 429, &e);
+    }
 }
 
 /* Runs once evhttp has made its connection around the bufferevent. evhttp 2.1 hands out that
@@ -233,6 +260,8 @@ static void attach(struct conn *c)
         struct err e;
         err_set(&e, STATUS_UNAVAILABLE, "too many connections (%u): try again", c->set->max);
         refuse(c, 503, &e);
+    } else {
+        count_address(c);
     }
 }
 

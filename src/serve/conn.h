@@ -14,6 +14,7 @@
 
 #include "base/err.h"
 #include "base/timeline.h"
+#include "serve/clients.h"
 #include "serve/guard.h"
 
 #include <event2/event.h>
@@ -25,7 +26,7 @@
 
 struct conn;
 
-#define CONN_REFUSALS 8 /* kinds, by HTTP status */
+#define CONN_REFUSALS 9 /* kinds, by HTTP status */
 
 /* All connections of a listener. */
 struct conn_set {
@@ -33,7 +34,8 @@ struct conn_set {
     struct evconnlistener *listener; /* paused when far too many have come; NULL at the end */
     uint32_t max;                    /* more than these are answered 503 */
     uint32_t count;
-    struct conn **by_fd; /* n_fds entries, NULL where there is none */
+    struct clients *addresses; /* counts the connections of each; NULL: nobody does */
+    struct conn **by_fd;       /* n_fds entries, NULL where there is none */
     size_t n_fds;
     uint64_t refused[CONN_REFUSALS];
     void (*gone)(void *exchange); /* the client left, or was shut out, before the answer's end */
@@ -43,6 +45,8 @@ struct conn {
     struct conn_set *set;
     struct bufferevent *bev; /* evhttp's; outlives the conn */
     int fd;
+    struct client peer;
+    bool counted; /* among those of its address */
     enum { CONN_NEW, CONN_IDLE, CONN_READING, CONN_BUSY, CONN_REFUSED } phase;
     struct event timer;
     struct guard guard;

@@ -3,6 +3,7 @@
 
 #include "base/limits.h"
 #include "base/mem.h"
+#include "serve/admit.h"
 
 #include <event2/buffer.h>
 #include <proto/firstlight.pb-c.h>
@@ -63,6 +64,8 @@ static bool still_loading(const struct server *s, struct http_exchange *x)
 struct tokenizing {
     struct text_job job; /* first */
     struct server *server;
+    struct admitted admitted;
+    uint64_t n_tokens;
     struct http_exchange *x;  /* NULL once its client has left */
     struct evbuffer *message; /* until it was parsed */
     struct buf packed;        /* the answer */
@@ -109,6 +112,7 @@ static void tokenize_work(struct text_job *job)
     unsigned flags = TOKENIZE_SPECIAL | (!m->has_add_special || m->add_special ? TOKENIZE_ADD : 0);
     t->status = tokenizer_encode(tokenizer, m->text.data ? (const char *)m->text.data : "",
                                  m->text.len, NULL, flags, &ids, &t->err);
+    t->n_tokens = ids.count;
     if (t->status == STATUS_OK)
         t->status = put_tokens(&t->packed, tokenizer, &ids, &t->err);
 done:
@@ -120,6 +124,8 @@ static void tokenize_done(struct text_job *job)
 {
     struct tokenizing *t = (struct tokenizing *)(void *)job;
     struct http_exchange *x = t->x;
+    admit_tokens(t->server, x, &t->admitted, t->n_tokens);
+    admit_end(t->server, &t->admitted, 0);
     if (x) {
         x->user = NULL;
         x->ended = NULL;
@@ -140,19 +146,41 @@ static void tokenize_ended(struct http_exchange *x, bool gone)
     t->x = NULL;
 }
 
+/* False: it was answered. */
+static bool may_tokenize(struct server *s, struct http_exchange *x, struct admitted *out)
+{
+    struct err e;
+    const char *limit;
+    if (still_loading(s, x))
+        return false;
+    if (admit_begin(s, x, out, &limit, &e) == STATUS_OK)
+        return true;
+    metrics_refuse(&s->metrics, status_http(e.code), limit);
+    http_fail(x, &e, "rate_limit_exceeded");
+    return false;
+}
+
 static void tokenize(struct server *s, struct http_exchange *x, struct evbuffer *message)
 {
     struct err e;
-    struct tokenizing *t = still_loading(s, x) ? NULL : mem_zalloc(sizeof *t);
-    if (!t) {
+    struct admitted admitted;
+    if (!may_tokenize(s, x, &admitted)) {
         evbuffer_free(message);
-        err_set(&e, STATUS_NO_MEMORY, "no memory for the call");
-        if (s->state != SERVER_LOADING)
-            grpc_fail(x, &e);
         return;
     }
-    *t = (struct tokenizing){
-        .job = {tokenize_work, tokenize_done}, .server = s, .x = x, .message = message};
+    struct tokenizing *t = mem_zalloc(sizeof *t);
+    if (!t) {
+        evbuffer_free(message);
+        admit_end(s, &admitted, 0);
+        err_set(&e, STATUS_NO_MEMORY, "no memory for the call");
+        grpc_fail(x, &e);
+        return;
+    }
+    *t = (struct tokenizing){.job = {tokenize_work, tokenize_done},
+                             .server = s,
+                             .admitted = admitted,
+                             .x = x,
+                             .message = message};
     x->user = t;
     x->ended = tokenize_ended;
     if (evbuffer_get_length(message) > LIMIT_BODY_INLINE) {

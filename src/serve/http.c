@@ -105,7 +105,10 @@ static void add_common_headers(struct http_exchange *x)
         return;
     http_add_header(x, "Access-Control-Allow-Origin", x->origin);
     http_add_header(x, "Access-Control-Expose-Headers",
-                    "X-Request-Id, Retry-After, Retry-After-Ms, X-Should-Retry, Server-Timing");
+                    "X-Request-Id, Retry-After, Retry-After-Ms, X-Should-Retry, Server-Timing, "
+                    "X-RateLimit-Limit-Requests, X-RateLimit-Remaining-Requests, "
+                    "X-RateLimit-Reset-Requests, X-RateLimit-Limit-Tokens, "
+                    "X-RateLimit-Remaining-Tokens, X-RateLimit-Reset-Tokens");
 }
 
 void http_reply(struct http_exchange *x, int status, const char *content_type, const char *body,

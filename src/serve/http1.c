@@ -267,7 +267,8 @@ enum status http1_open(struct http1 **out, struct event_base *base, const struct
         return err_set(err, STATUS_NO_MEMORY, "no memory for the HTTP server");
     h->handler = handler;
     h->arg = arg;
-    h->conns = (struct conn_set){.base = base, .max = o->max_connections, .gone = on_gone};
+    h->conns = (struct conn_set){
+        .base = base, .max = o->max_connections, .addresses = o->addresses, .gone = on_gone};
     h->evhttp = evhttp_new(base);
     h->scratch = evbuffer_new();
     enum status st = h->evhttp && h->scratch

@@ -5,6 +5,7 @@
 
 #include "serve/http.h"
 
+struct clients;
 struct event_base;
 struct http1;
 
@@ -12,6 +13,7 @@ struct http1_options {
     const char *host;
     int port; /* 0: any free one */
     uint32_t max_connections;
+    struct clients *addresses; /* counts the connections of each; NULL: nobody does */
 };
 
 /* Binds and listens. STATUS_UNAVAILABLE names an address that is taken. */

@@ -18,6 +18,7 @@ struct http2 {
     struct evconnlistener *listener;
     SSL_CTX *tls; /* NULL: none */
     uint32_t max_connections;
+    uint64_t refused;
     char url[LISTEN_URL_BYTES];
 };
 
@@ -37,19 +38,42 @@ static struct bufferevent *make_bufferevent(struct http2 *h, int fd)
     return bev;
 }
 
+/* SETTINGS, with which a server begins, then GOAWAY: no stream, ENHANCE_YOUR_CALM. */
+static const char go_away[] = "\0\0\0\4\0\0\0\0\0"
+                              "\0\0\10\7\0\0\0\0\0\0\0\0\0\0\0\0\13";
+
+/* Who cannot read it because TLS has not begun sees the connection end. */
+static void refuse(struct http2 *h, int fd)
+{
+    ssize_t sent = 0;
+    if (!h->tls)
+        sent = send(fd, go_away, sizeof go_away - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+    h->refused++;
+    log_info("connection.refused", "reason=\"its address has as many as one may\" told=%d",
+             sent > 0);
+    close(fd);
+}
+
 static void on_accept(struct evconnlistener *listener, int fd, struct sockaddr *peer, int len,
                       void *arg)
 {
     struct http2 *h = arg;
-    (void)peer;
-    (void)len;
+    struct client who = clients_of_address(len > 0 ? peer : NULL);
+    struct clients *addresses = h->conns.addresses;
+    if (addresses && clients_enter(addresses, &who, NULL)) {
+        refuse(h, fd);
+        return;
+    }
     struct bufferevent *bev = make_bufferevent(h, fd);
-    if (bev && !http2_conn_new(&h->conns, bev)) {
+    bool made = bev && http2_conn_new(&h->conns, bev, &who);
+    if (bev && !made) {
         bufferevent_free(bev);
         log_warn("connection.refused", "reason=\"no memory\"");
     } else if (!bev) {
         close(fd);
     }
+    if (addresses && !made)
+        clients_leave(addresses, &who);
     /* who comes now waits in the kernel until somebody has left */
     if (h->conns.count >= h->max_connections)
         evconnlistener_disable(listener);
@@ -69,8 +93,12 @@ enum status http2_open(struct http2 **out, struct event_base *base, const struct
     if (!h)
         return err_set(err, STATUS_NO_MEMORY, "no memory for the HTTP/2 server");
     h->max_connections = o->max_connections;
-    h->conns = (struct http2_set){
-        .base = base, .handler = handler, .arg = arg, .left = on_left, .left_arg = h};
+    h->conns = (struct http2_set){.base = base,
+                                  .handler = handler,
+                                  .arg = arg,
+                                  .addresses = o->addresses,
+                                  .left = on_left,
+                                  .left_arg = h};
     const struct listen_options where = {.host = o->host,
                                          .port = o->port,
                                          .flag = "--grpc-port",
@@ -110,6 +138,11 @@ const char *http2_url(const struct http2 *h)
 uint32_t http2_connections(const struct http2 *h)
 {
     return h->conns.count;
+}
+
+uint64_t http2_refused(const struct http2 *h)
+{
+    return h->refused;
 }
 
 void http2_drain(struct http2 *h)

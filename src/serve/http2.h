@@ -10,6 +10,7 @@
 
 #include "serve/http.h"
 
+struct clients;
 struct event_base;
 struct http2;
 
@@ -17,6 +18,7 @@ struct http2_options {
     const char *host;
     int port; /* 0: any free one */
     uint32_t max_connections;
+    struct clients *addresses;      /* counts the connections of each; NULL: nobody does */
     const char *tls_cert, *tls_key; /* PEM files; NULL: no TLS */
 };
 
@@ -27,6 +29,7 @@ enum status http2_open(struct http2 **out, struct event_base *base, const struct
 void http2_close(struct http2 *h);
 const char *http2_url(const struct http2 *h);
 uint32_t http2_connections(const struct http2 *h);
+uint64_t http2_refused(const struct http2 *h); /* connections: their address had too many */
 /* Lets nobody in any more and tells all clients to open no further streams; a connection ends with
  * its last one. */
 void http2_drain(struct http2 *h);

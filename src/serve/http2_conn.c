@@ -375,7 +375,7 @@ static bool submit_settings(struct http2_conn *c)
                                                  LIMIT_H2_UNREAD) == 0;
 }
 
-bool http2_conn_new(struct http2_set *set, struct bufferevent *bev)
+bool http2_conn_new(struct http2_set *set, struct bufferevent *bev, const struct client *peer)
 {
     static const struct timeval second = {.tv_sec = 1}, stalled = {.tv_sec = LIMIT_WRITE_SECONDS};
     struct http2_conn *c = mem_zalloc(sizeof *c);
@@ -389,6 +389,8 @@ bool http2_conn_new(struct http2_set *set, struct bufferevent *bev)
     }
     c->set = set;
     c->bev = bev;
+    if (peer)
+        c->peer = *peer;
     c->todo_end = &c->todo;
     c->heard_us = clock_now_us();
     c->next = set->first;
@@ -420,6 +422,8 @@ void http2_conn_free(struct http2_conn *c)
     if (c->next)
         c->next->prev = c->prev;
     set->count--;
+    if (set->addresses)
+        clients_leave(set->addresses, &c->peer);
     event_del(&c->tick);
     event_del(&c->turn);
     nghttp2_session_del(c->session);

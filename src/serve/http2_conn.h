@@ -11,6 +11,7 @@
 #define FIRSTLIGHT_SERVE_HTTP2_CONN_H
 
 #include "base/timeline.h"
+#include "serve/clients.h"
 #include "serve/http.h"
 
 #include <event2/event_struct.h>
@@ -30,6 +31,7 @@ struct http2_set {
     nghttp2_option *option;
     struct http2_conn *first;
     uint32_t count;
+    struct clients *addresses; /* counts the connections of each; NULL: nobody does */
     bool draining;
     void (*left)(void *arg); /* a connection has gone */
     void *left_arg;
@@ -39,6 +41,7 @@ struct http2_conn {
     struct http2_set *set;
     struct http2_conn *next, *prev;
     struct bufferevent *bev;
+    struct client peer; /* counted with set->addresses */
     nghttp2_session *session;
     struct http2_stream *streams; /* all of them */
     struct http2_stream *todo;    /* those that have something to do, the oldest first */
@@ -59,8 +62,9 @@ struct http2_conn {
     struct event tick, turn;
 };
 
-/* Takes over the bufferevent. False: no memory, and the bufferevent is still the caller's. */
-bool http2_conn_new(struct http2_set *set, struct bufferevent *bev);
+/* Takes over the bufferevent, and its place among set->addresses (peer; may be NULL without them).
+ * False: no memory, and both are still the caller's. */
+bool http2_conn_new(struct http2_set *set, struct bufferevent *bev, const struct client *peer);
 void http2_conn_free(struct http2_conn *c); /* its exchanges end first, gone */
 void http2_conn_drain(struct http2_conn *c);
 enum status http2_conn_set_init(struct http2_set *set, struct err *err);

@@ -13,6 +13,7 @@
 #include "serve/live.h"
 #include "serve/metrics.h"
 #include "serve/openai.h"
+#include "serve/rates.h"
 #include "serve/recent.h"
 #include "serve/server.h"
 #include "serve/text_worker.h"
@@ -33,8 +34,10 @@ struct server {
     struct http1 *http;
     struct http2 *http2; /* NULL without --grpc-port */
     struct keys *keys;
-    struct access access;    /* before the first request: which pages may ask, by which names */
-    struct clients *clients; /* NULL without --max-requests-per-client */
+    struct access access;      /* before the first request: which pages may ask, by which names */
+    struct clients *clients;   /* NULL without --max-requests-per-client */
+    struct clients *addresses; /* of connections; NULL without --max-connections-per-address */
+    struct rates *rates;       /* NULL without --max-requests-per-second, --max-tokens-per-second */
     struct text_worker *text;
     struct trace *trace; /* NULL without --record */
     struct metrics metrics;

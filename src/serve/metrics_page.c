@@ -198,6 +198,8 @@ static void put_server(const struct page *p, const struct server *s)
     for (size_t i = 0; http1_refusal_at(s->http, i, &r); i++) {
         char status[12];
         snprintf(status, sizeof status, "%d", r.status);
+        if (r.status == 429 && s->http2)
+            r.n += http2_refused(s->http2);
         labelled(p, name, "status", status, r.n);
     }
 }

@@ -250,19 +250,40 @@ static void set_access(struct server *s)
                  "--cors-origin with the pages that may\"");
 }
 
+/* What is known of clients. */
+static enum status open_clients(struct server *s, struct err *err)
+{
+    const struct server_options *o = &s->options;
+    const struct rates_options rates = {
+        .requests = o->request_rate, .tokens = o->token_rate, .burst_s = o->rate_burst_s};
+    enum status st = STATUS_OK;
+    if (o->max_per_client > 0)
+        st = clients_open(&s->clients, o->max_per_client, 2 * o->max_connections, err);
+    if (st == STATUS_OK && o->max_per_address > 0)
+        st = clients_open(&s->addresses, o->max_per_address, 2 * o->max_connections, err);
+    if (st == STATUS_OK && (rates.requests > 0 || rates.tokens > 0))
+        st = rates_open(&s->rates, &rates, err);
+    return st;
+}
+
 static enum status open_all(struct server *s, struct err *err)
 {
     const struct server_options *o = &s->options;
-    enum status st;
     s->base = event_base_new();
     if (!s->base)
         return err_set(err, STATUS_NO_MEMORY, "no event loop: %s", strerror(errno));
     raise_descriptors(s);
-    struct http1_options http = {
-        .host = o->host, .port = o->port, .max_connections = o->max_connections};
+    enum status st = open_clients(s, err);
+    if (st)
+        return st;
+    struct http1_options http = {.host = o->host,
+                                 .port = o->port,
+                                 .max_connections = o->max_connections,
+                                 .addresses = s->addresses};
     struct http2_options http2 = {.host = o->host,
                                   .port = o->grpc_port,
                                   .max_connections = o->max_connections,
+                                  .addresses = s->addresses,
                                   .tls_cert = o->tls_cert,
                                   .tls_key = o->tls_key};
     if ((st = keys_load(&s->keys, o->api_key_file, err)) || (st = wake_init(&s->loaded, err)) ||
@@ -271,9 +292,6 @@ static enum status open_all(struct server *s, struct err *err)
         (st = o->grpc_port >= 0 ? http2_open(&s->http2, s->base, &http2, grpc_dispatch, s, err)
                                 : STATUS_OK) ||
         (st = text_worker_open(&s->text, s->base, o->max_connections, err)) ||
-        (st = o->max_per_client > 0
-                  ? clients_open(&s->clients, o->max_per_client, 2 * o->max_connections, err)
-                  : STATUS_OK) ||
         (st = o->record ? trace_open(&s->trace, o->record_fd, o->record, err) : STATUS_OK))
         return st;
     set_access(s);
@@ -325,6 +343,8 @@ static void close_all(struct server *s)
     wake_fini(&s->loaded);
     keys_free(s->keys);
     clients_free(s->clients);
+    clients_free(s->addresses);
+    rates_free(s->rates);
     if (s->base)
         event_base_free(s->base);
     mem_free(s);

@@ -40,12 +40,15 @@ struct server_options {
     const struct access *access;    /* what flags list of pages and names; NULL: nothing */
     const char *served_model_name;  /* NULL: the loader's name */
     uint32_t drain_seconds;
-    uint32_t sse_comment_seconds; /* a stream that was silent for so long gets a comment; >= 1 */
-    uint32_t max_per_client;      /* requests under way of one API key or address; 0: no bound */
-    uint32_t request_timeout_s;   /* for a whole answer, from the request's first byte; 0: none */
-    const char *warm_prompts;     /* a file, see warm.h; NULL: none */
-    const char *record;           /* a file for the trace of what is asked; NULL: none */
-    int record_fd;                /* of it: trace_create's */
+    uint32_t sse_comment_seconds;    /* a stream that was silent for so long gets a comment; >= 1 */
+    uint32_t max_per_address;        /* connections of one address; 0: no bound */
+    double request_rate, token_rate; /* of one API key or address, a second; 0: no bound */
+    uint32_t rate_burst_s;           /* of these, that a client may use at once */
+    uint32_t max_per_client;         /* requests under way of one API key or address; 0: no bound */
+    uint32_t request_timeout_s; /* for a whole answer, from the request's first byte; 0: none */
+    const char *warm_prompts;   /* a file, see warm.h; NULL: none */
+    const char *record;         /* a file for the trace of what is asked; NULL: none */
+    int record_fd;              /* of it: trace_create's */
     struct engine_options engine;
     /* Loads the model, on the loader thread. */
     enum status (*load)(void *arg, struct loader *out, struct err *err);

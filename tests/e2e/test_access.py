@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 
 import pytest
 from h2wire import Client
@@ -17,7 +18,14 @@ ROUTES = [("POST", "/v1/completions"), ("POST", "/v1/chat/completions"), ("GET",
 
 
 def grpc_address(server) -> str:
-    return next(match[1] for line in server.lines if (match := GRPC.search(line)))
+    """Its line follows the one that says that the server is ready."""
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        for line in list(server.lines):
+            if match := GRPC.search(line):
+                return match[1]
+        time.sleep(0.01)
+    raise AssertionError("no port of gRPC")
 
 
 @pytest.fixture(scope="module")

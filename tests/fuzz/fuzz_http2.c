@@ -107,7 +107,7 @@ static void check_connection(const uint8_t *data, size_t size, size_t step)
         .base = server.base, .handler = handle, .arg = &server, .left = on_left, .left_arg = &left};
     n_begun = n_ended = 0;
     REQUIRE(http2_conn_set_init(&set, &e) == STATUS_OK);
-    REQUIRE(bufferevent_pair_new(set.base, 0, pair) == 0 && http2_conn_new(&set, pair[0]));
+    REQUIRE(bufferevent_pair_new(set.base, 0, pair) == 0 && http2_conn_new(&set, pair[0], NULL));
     bufferevent_enable(pair[1], EV_READ | EV_WRITE);
     bufferevent_write(pair[1], PREFACE, strlen(PREFACE));
     for (size_t at = 0; at < size; at += step) {

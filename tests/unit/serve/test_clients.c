@@ -59,6 +59,28 @@ static void each_has_so_many(void **state)
     clients_free(c);
 }
 
+static void all_or_none(void **state)
+{
+    (void)state;
+    struct clients *c;
+    struct err err = {0};
+    struct client a = v4("10.0.0.1");
+    assert_int_equal(clients_open(&c, 4, 2, &err), STATUS_OK);
+    assert_int_equal(clients_enter(c, &a, &err), STATUS_OK);
+    assert_int_equal(clients_enter_all(c, &a, 4, &err), STATUS_OVERLOADED);
+    assert_non_null(strstr(err.text, "1 requests under way and asks for 4 more, one may have 4"));
+    assert_int_equal(clients_enter_all(c, &a, UINT32_MAX, &err), STATUS_OVERLOADED);
+    assert_int_equal(clients_enter_all(c, &a, 3, &err), STATUS_OK);
+    assert_int_equal(clients_enter_all(c, &a, 0, &err), STATUS_OK);
+    assert_int_equal(clients_enter(c, &a, &err), STATUS_OVERLOADED);
+    clients_leave_all(c, &a, 0);
+    clients_leave_all(c, &a, 2);
+    assert_int_equal(clients_enter_all(c, &a, 2, &err), STATUS_OK);
+    clients_leave_all(c, &a, 4);
+    assert_int_equal(clients_count(c), 0);
+    clients_free(c);
+}
+
 /* Against counts in an array: coming and going in a table as full as it gets. */
 static void as_a_plain_array_counts(void **state)
 {
@@ -92,6 +114,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(who_is_one_client),
         cmocka_unit_test(each_has_so_many),
+        cmocka_unit_test(all_or_none),
         cmocka_unit_test(as_a_plain_array_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

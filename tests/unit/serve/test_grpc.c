@@ -161,7 +161,7 @@ static void open_world(struct world *w, const char *settings, size_t settings_le
     assert_int_equal(text_worker_open(&w->server.text, w->set.base, 4, &e), STATUS_OK);
     assert_int_equal(http2_conn_set_init(&w->set, &e), STATUS_OK);
     assert_int_equal(bufferevent_pair_new(w->set.base, 0, pair), 0);
-    assert_true(http2_conn_new(&w->set, pair[0]));
+    assert_true(http2_conn_new(&w->set, pair[0], NULL));
     w->client = pair[1];
     bufferevent_enable(w->client, EV_READ | EV_WRITE);
     buf_puts(&out, PREFACE);

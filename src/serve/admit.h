@@ -1,0 +1,30 @@
+/* What one client may ask of the engine: his requests under way and his rates. Each that is
+ * admitted ends once. I/O thread only. */
+#ifndef FIRSTLIGHT_SERVE_ADMIT_H
+#define FIRSTLIGHT_SERVE_ADMIT_H
+
+#include "serve/clients.h"
+#include "serve/http.h"
+
+struct server;
+
+struct admitted {
+    struct client client;
+    uint32_t n; /* that count as under way: one, then one for each of its answers */
+};
+
+/* A request comes. STATUS_OVERLOADED: *limit is the one that is reached, for /metrics, and the
+ * exchange says when to come back. */
+enum status admit_begin(struct server *s, struct http_exchange *x, struct admitted *out,
+                        const char **limit, struct err *err);
+/* It turns out to have so many answers. Refuses as admit_begin does. */
+enum status admit_answers(struct server *s, struct http_exchange *x, struct admitted *a,
+                          uint32_t n_answers, const char **limit, struct err *err);
+/* So many tokens were read of it; they count, whatever becomes of it. The answer, if there still is
+ * somebody to answer (x may be NULL), will say what is left. */
+void admit_tokens(struct server *s, struct http_exchange *x, const struct admitted *a,
+                  uint64_t tokens);
+/* It ended, with so many tokens generated. */
+void admit_end(struct server *s, struct admitted *a, uint64_t tokens);
+
+#endif

@@ -1,0 +1,50 @@
+/* How fast each client may ask: a token bucket of requests and one of tokens (of text).
+ *
+ *     a bucket fills with its rate, up to what the rate brings in burst_s seconds (at least 1)
+ *     a request is taken while its client has a whole request, and a whole token, in his buckets
+ *     the tokens of a request are charged when they are known, so that bucket may fall below zero:
+ *     then nothing is taken until it has filled up again
+ *
+ * So a client gets no more than his rate in the long run, and a burst at first; what he has under
+ * way when his bucket empties goes on. The table has a fixed size: LIMIT_RATE_CLIENTS places in
+ * sets of RATES_SET, chosen by a keyed hash. A new client takes a free place of his set, or that of
+ * the one whose buckets are full soonest: who is forgotten starts with full buckets, so what many
+ * strangers can do is to give a little more to somebody. I/O thread only.
+ */
+#ifndef FIRSTLIGHT_SERVE_RATES_H
+#define FIRSTLIGHT_SERVE_RATES_H
+
+#include "base/err.h"
+#include "serve/clients.h"
+
+#include <stdint.h>
+
+#define RATES_SET 8
+
+struct rates;
+
+struct rates_options {
+    double requests, tokens; /* a second; 0: no bound */
+    double burst_s;
+};
+
+/* One bucket of a client. */
+struct rates_level {
+    double most;     /* that it holds; 0: there is no such bucket */
+    double left;     /* below zero: owed */
+    int64_t full_us; /* from now until it is full */
+};
+
+enum status rates_open(struct rates **out, const struct rates_options *o, struct err *err);
+void rates_free(struct rates *r);
+
+/* One request more. STATUS_OVERLOADED: err->param is the flag that refuses it, and in *wait_us it
+ * is taken if nothing else is charged. now_us: of a clock that does not go back. */
+enum status rates_take(struct rates *r, const struct client *who, int64_t now_us, int64_t *wait_us,
+                       struct err *err);
+/* Tokens that were read, or generated, for him. */
+void rates_charge(struct rates *r, const struct client *who, int64_t now_us, uint64_t tokens);
+void rates_look(struct rates *r, const struct client *who, int64_t now_us,
+                struct rates_level *requests, struct rates_level *tokens);
+
+#endif
