@@ -67,6 +67,8 @@ bool conn_refusal_at(const struct conn_set *set, size_t i, int *http_status, uin
 /* The header that says whether, and when, to ask again. */
 static const char *again(int http_status)
 {
+    if (http_status == 408)
+        return "X-Should-Retry: false\r\n"; /* the clients of OpenAI do otherwise, twice */
     return http_status == 503 || http_status == 429 ? "Retry-After: 1\r\n" : "";
 }
 

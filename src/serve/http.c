@@ -136,6 +136,8 @@ void http_fail(struct http_exchange *x, const struct err *err, const char *code)
     answer_error(&body, err, code);
     if (retry_after(err->code) && x->retry_ms == 0)
         http_add_header(x, "Retry-After", retry_after(err->code));
+    if (err->code == STATUS_TIMEOUT) /* the clients of OpenAI ask again otherwise, twice */
+        http_add_header(x, "X-Should-Retry", "false");
     if (err->code == STATUS_UNAUTHENTICATED)
         http_add_header(x, "WWW-Authenticate", "Bearer");
     http_reply(x, status_http(err->code), "application/json", buf_str(&body), body.len);

@@ -171,6 +171,27 @@ def test_each_answer_counts(servers, model, tmp_path):
     until(lambda: ask(server, BRIEF | {"n": 4}, "one")[0] == 200)  # cancelled: all three are back
 
 
+def test_a_request_that_timed_out_is_not_sent_again(servers, model):
+    """The official client asks three times after a 408, unless it is told not to."""
+    server = servers(model, "--request-timeout", 1)
+    with openai.OpenAI(base_url=server.url + "/v1", api_key="none") as client:
+        with pytest.raises(openai.APIStatusError) as caught:
+            client.completions.create(model=client.models.list().data[0].id, prompt="a",
+                                      max_tokens=8000, extra_body={"ignore_eos": True})
+    assert caught.value.status_code == 408
+    entries = server.get("/v1/debug/requests")[1]["data"]
+    assert [entry["status"] for entry in entries] == [408]
+    assert caught.value.response.headers["x-should-retry"] == "false"
+
+
+def test_a_request_that_did_not_arrive_is_not_sent_again(small):
+    with connect(small) as sock:
+        sock.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\n"
+                     b"Content-Length: 9\r\n\r\n")
+        status, headers, _ = read_response(sock)
+    assert status == 408 and headers["x-should-retry"] == "false"
+
+
 def test_many_at_once_are_counted_exactly(servers, tiny):
     server = servers(tiny, "--max-requests-per-second", 0.001, "--rate-burst", 10_000)
     statuses = []
