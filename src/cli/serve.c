@@ -94,8 +94,8 @@ static const struct flag own_flags[] = {
      FLAG_F64, FLAG_FIELD(args, token_rate), .min = 0.001, .max = 1e9},
     {"--rate-burst", "SECONDS", "of both, that a client may use at once (default 10)",
      FLAG_U32, FLAG_FIELD(args, rate_burst_s), .min = 1, .max = 86400},
-    {"--max-connections-per-address", "N", "connections at once of one address, on all ports; more\n"
-                                           "get 429 (default: no bound)",
+    {"--max-connections-per-address", "N", "connections at once of one address, on all\n"
+                                           "ports; more get 429 (default: no bound)",
      FLAG_U32, FLAG_FIELD(args, max_per_address), .min = 1, .max = 65536},
     {"--max-connections", "N", "connections at once; more get 503 (default 1024)",
      FLAG_U32, FLAG_FIELD(args, max_connections), .min = 1, .max = 65536},

@@ -1,6 +1,7 @@
 #include "serve/guard.h"
 
 #include "base/limits.h"
+#include "serve/access.h"
 
 #include <string.h>
 
@@ -83,12 +84,23 @@ static void read_method(struct guard *g, unsigned char c)
     g->step = read_target;
 }
 
+/* "http://host[:port]" and what follows. evhttp would answer a host that it cannot read by itself,
+ * in HTML; and it would take one without a name, or behind a user's name (RFC 9110, 4.2). */
+static bool absolute_ok(const struct guard *g)
+{
+    struct access_host host;
+    const char *authority = g->text + strlen("http://");
+    size_t len = strcspn(authority, "/?#");
+    bool cut = authority[len] == '\0' && g->text_len >= sizeof g->text;
+    return !cut && access_parse_host(authority, len, &host);
+}
+
 /* "/path", "*" or an absolute "http://..."; "//" would read as an authority. */
 static bool target_ok(const struct guard *g)
 {
     if (g->text[0] == '/')
         return g->text[1] != '/';
-    return token_is(g, "*") || strncmp(g->text, "http://", 7) == 0;
+    return token_is(g, "*") || (strncmp(g->text, "http://", 7) == 0 && absolute_ok(g));
 }
 
 static void read_target(struct guard *g, unsigned char c)
@@ -98,7 +110,8 @@ static void read_target(struct guard *g, unsigned char c)
         return;
     }
     if (c != ' ' || !target_ok(g)) {
-        refuse(g, 400, "the request target must be a path such as /v1/models");
+        refuse(g, 400,
+               "the request target must be a path such as /v1/models, or one behind http://host");
         return;
     }
     token_start(g);

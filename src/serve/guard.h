@@ -12,8 +12,13 @@
 #ifndef FIRSTLIGHT_SERVE_GUARD_H
 #define FIRSTLIGHT_SERVE_GUARD_H
 
+#include "base/limits.h"
+
 #include <stdbool.h>
 #include <stddef.h>
+
+/* The longest token of which all is looked at: "http://", a host and its port. */
+#define GUARD_TEXT_BYTES (LIMIT_HOST_BYTES + 16)
 
 struct guard;
 typedef void guard_step(struct guard *g, unsigned char c);
@@ -21,10 +26,10 @@ typedef void guard_step(struct guard *g, unsigned char c);
 struct guard {
     guard_step *step;
     size_t head_bytes;
-    size_t body_bytes; /* decoded, so far announced */
-    size_t remaining;  /* of the body, or of the chunk */
-    char text[32];     /* the token being read, cut */
-    size_t text_len;   /* its length, also beyond what `text` keeps */
+    size_t body_bytes;           /* decoded, so far announced */
+    size_t remaining;            /* of the body, or of the chunk */
+    char text[GUARD_TEXT_BYTES]; /* the token being read, cut */
+    size_t text_len;             /* its length, also beyond what `text` keeps */
     enum { GUARD_FIELD_OTHER, GUARD_LENGTH, GUARD_CODING, GUARD_HOST, GUARD_EXPECT } field;
     bool has_length, chunked, has_host, http_1_0, bodyless;
     bool data;       /* inside bytes that need no look */

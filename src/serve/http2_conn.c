@@ -23,8 +23,9 @@
 #define PREFACE_LEN 3 /* enough of it to tell it from a request of HTTP/1.1 */
 
 static const char wrong_protocol[] =
-    "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\n"
-    "This port speaks HTTP/2 and gRPC only.\n";
+    "HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n"
+    "{\"error\":{\"message\":\"This port speaks HTTP/2 and gRPC only.\","
+    "\"type\":\"invalid_request_error\",\"param\":null,\"code\":null}}";
 
 /* What nghttp2 tells: noted, and worked off when it has returned. */
 

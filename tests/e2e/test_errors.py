@@ -156,6 +156,24 @@ def test_framing(small, data, status):
     error_of(body)
 
 
+@pytest.mark.parametrize("target", [
+    "http://[", "http://[:::]/", "http://a:99999999/", "http://a:8x/", "http://a%zz/",
+    "http://a@b@c/", "http://u@a/health", "http:///health", "http://a\\b/", "http://" + "a" * 300,
+])
+def test_bad_absolute_targets(small, target):
+    """evhttp would answer some of them by itself, in HTML."""
+    status, headers, body = raw(small, b"GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n"
+                                % target.encode())
+    assert status == 400 and headers["content-type"] == "application/json"
+    assert "http://host" in error_of(body)["message"]
+
+
+def test_good_absolute_targets(small):
+    for target in (b"http://localhost/health", b"http://127.0.0.1:8080/health?a=b",
+                   b"http://[::1]:1/health"):
+        assert raw(small, b"GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n" % target)[0] == 200
+
+
 def test_good_framing(small):
     chunked = b"".join(b"1\r\n%c\r\n" % byte for byte in BODY) + b"0\r\n\r\n"
     assert raw(small, HEAD + b"Transfer-Encoding: chunked\r\n\r\n" + chunked)[0] == 200

@@ -478,7 +478,9 @@ def test_the_api_over_http2(host):
 
 def test_http1_on_that_port_is_told(host):
     got = curl("-i", "http://" + address(host) + "/v1/models").stdout
-    assert got.startswith("HTTP/1.1 400") and "speaks HTTP/2" in got
+    assert got.startswith("HTTP/1.1 400")
+    error = json.loads(got.split("\n\n", 1)[1])["error"]
+    assert "speaks HTTP/2" in error["message"] and error["type"] == "invalid_request_error"
 
 
 @pytest.fixture(scope="module")

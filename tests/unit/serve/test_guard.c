@@ -30,6 +30,17 @@ static const struct sample samples[] = {
     {"continue", HEAD "Expect: 100-continue\r\nContent-Length: 2\r\n\r\n{}", 0, 0},
     {"absolute target", "GET http://a/health HTTP/1.1\r\nHost: a\r\n\r\n", 0, 0},
 
+    {"absolute target alone", "GET http://a:80 HTTP/1.1\r\nHost: a\r\n\r\n", 0, 0},
+    {"absolute with a query", "GET http://a?b=[ HTTP/1.1\r\nHost: a\r\n\r\n", 0, 0},
+    {"absolute of an address", "GET http://[::1]:80/[ HTTP/1.1\r\nHost: a\r\n\r\n", 0, 0},
+    {"absolute, open bracket", "GET http://[ HTTP/1.1\r\nHost: a\r\n\r\n", 400, 0},
+    {"absolute, bad address", "GET http://[:::]/ HTTP/1.1\r\nHost: a\r\n\r\n", 400, 0},
+    {"absolute, large port", "GET http://a:99999999/ HTTP/1.1\r\nHost: a\r\n\r\n", 400, 0},
+    {"absolute, bad port", "GET http://a:8x/ HTTP/1.1\r\nHost: a\r\n\r\n", 400, 0},
+    {"absolute, bad escape", "GET http://a%zz/ HTTP/1.1\r\nHost: a\r\n\r\n", 400, 0},
+    {"absolute, two users", "GET http://a@b@c/ HTTP/1.1\r\nHost: a\r\n\r\n", 400, 0},
+    {"absolute, a user", "GET http://a@b/ HTTP/1.1\r\nHost: a\r\n\r\n", 400, 0},
+    {"absolute without a host", "GET http:/// HTTP/1.1\r\nHost: a\r\n\r\n", 400, 0},
     {"length with a sign", HEAD "Content-Length: +7\r\n\r\n1234567", 400, 0},
     {"negative length", HEAD "Content-Length: -1\r\n\r\n", 400, 0},
     {"empty length", HEAD "Content-Length:\r\n\r\n", 400, 0},
@@ -70,6 +81,29 @@ static const struct sample samples[] = {
     {"tls", "\x16\x03\x01\x02", 400, 0},
     {"expectation", "GET / HTTP/1.1\r\nHost: a\r\nExpect: cake\r\n\r\n", 417, 0},
 };
+
+/* A host of so many bytes in the target. */
+static int status_of_host(size_t len, const char *after)
+{
+    char bytes[2 * LIMIT_HOST_BYTES];
+    struct guard g;
+    guard_reset(&g);
+    int n = snprintf(bytes, sizeof bytes, "GET http://%0*d%s HTTP/1.1\r\nHost: a\r\n\r\n", (int)len,
+                     0, after);
+    guard_feed(&g, bytes, (size_t)n);
+    return g.http_status;
+}
+
+static void absolute_hosts_have_a_length(void **state)
+{
+    (void)state;
+    assert_int_equal(status_of_host(LIMIT_HOST_BYTES, ":65535"), 0);
+    assert_int_equal(status_of_host(LIMIT_HOST_BYTES, ":65535/a/path/that/is/long?with=a&query"),
+                     0);
+    assert_int_equal(status_of_host(LIMIT_HOST_BYTES + 1, ""), 400);
+    assert_int_equal(status_of_host(LIMIT_HOST_BYTES + 1, ":65535/"), 400);
+    assert_int_equal(status_of_host(LIMIT_HOST_BYTES + 100, "/"), 400);
+}
 
 static void check(const struct sample *s, const struct guard *g, size_t took, size_t n)
 {
@@ -168,8 +202,11 @@ static void test_body_limit(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_whole),      cmocka_unit_test(test_byte_by_byte),
-        cmocka_unit_test(test_nul),        cmocka_unit_test(test_head_limit),
+        cmocka_unit_test(absolute_hosts_have_a_length),
+        cmocka_unit_test(test_whole),
+        cmocka_unit_test(test_byte_by_byte),
+        cmocka_unit_test(test_nul),
+        cmocka_unit_test(test_head_limit),
         cmocka_unit_test(test_body_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
