@@ -167,7 +167,7 @@ _PASSING = tuple(
 )
 
 
-def make_driver(folder: Path) -> webdriver.Chrome:
+def make_driver(folder: Path, *more: str) -> webdriver.Chrome:
     options = Options()
     options.binary_location = "/usr/bin/chromium"
     for argument in (
@@ -179,6 +179,7 @@ def make_driver(folder: Path) -> webdriver.Chrome:
         "--no-first-run",
         "--window-size=1280,800",
         f"--user-data-dir={folder}/profile",
+        *more,
     ):
         options.add_argument(argument)
     if os.geteuid() == 0:
