@@ -223,23 +223,27 @@ static bool remember(struct conn_set *set, struct conn *c)
     return true;
 }
 
-/* Counts it among those of its address; if there are too many, it is told so. */
-static void count_address(struct conn *c)
+/* Counts it among those of its address. False: there are too many, and it was told so or, when
+ * others want the place that it would have meanwhile, shut. */
+static bool count_address(struct conn *c)
 {
     struct sockaddr_storage peer;
     socklen_t len = sizeof peer;
     struct err e;
     if (!c->set->addresses)
-        return;
+        return true;
     bool known = getpeername(c->fd, (struct sockaddr *)&peer, &len) == 0;
     c->peer = clients_of_address(known ? (const struct sockaddr *)&peer : NULL);
     c->counted = clients_enter(c->set->addresses, &c->peer, NULL) == STATUS_OK;
-    if (!c->counted) {
-        err_set(&e, STATUS_OVERLOADED,
-                "this address has as many connections as one may "
-                "(--max-connections-per-address): close one, or try again");
-        refuse(c, 429, &e);
-    }
+    if (c->counted)
+        return true;
+    err_set(&e, STATUS_OVERLOADED,
+            "this address has as many connections as one may (--max-connections-per-address): "
+            "close one, or try again");
+    refuse(c, 429, &e);
+    if (c->set->count > c->set->max / 2)
+        conn_shut(c);
+    return false;
 }
 
 /* Runs once evhttp has made its connection around the bufferevent. evhttp 2.1 hands out that
@@ -258,12 +262,10 @@ static void attach(struct conn *c)
     set_timer(c, LIMIT_REQUEST_SECONDS * SECOND_US);
     if (!remember(c->set, c)) {
         conn_shut(c);
-    } else if (c->set->count > c->set->max) {
+    } else if (count_address(c) && c->set->count > c->set->max) {
         struct err e;
         err_set(&e, STATUS_UNAVAILABLE, "too many connections (%u): try again", c->set->max);
         refuse(c, 503, &e);
-    } else {
-        count_address(c);
     }
 }
 

@@ -67,6 +67,28 @@ def test_max_connections_per_address(servers, tiny):
         assert client.read() is not None
 
 
+def test_one_address_does_not_take_all_connections(servers, tiny):
+    """Those that are refused do not stay to be told so when places are rare."""
+    server = servers(tiny, "--max-connections-per-address", 2, "--max-connections", 6)
+    held = [connect(server) for _ in range(2)]
+    for sock in held:
+        sock.sendall(HEALTH)
+        assert read_response(sock)[0] == 200
+    crowd = [connect(server) for _ in range(30)]
+
+    def has_room() -> bool:
+        held[1].sendall(HEALTH)
+        return json.loads(read_response(held[1])[2])["connections"] <= 6
+
+    until(has_room)
+    for sock in crowd:
+        assert sock.recv(100)[:12] in (b"", b"HTTP/1.1 429")
+        sock.close()
+    held[0].sendall(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    page = read_response(held[0])[2].decode()
+    assert re.search(r'connections_refused_total\{[^}]*status="429"[^}]*\} 30\b', page)
+
+
 def test_max_requests_per_second(servers, tiny, tmp_path):
     """A burst, then refusals that say when; by API key."""
     (tmp_path / "keys").write_text("one\ntwo\n")
