@@ -139,8 +139,10 @@ static void take_timeline(struct record *r, const struct timeline *t)
     r->server_queue_ms = (double)r->ttft.queue_us / 1000;
 }
 
-static void end_record(const struct flight *f, const struct request_news *all, int64_t now_us)
+static void end_record(const struct engine_target *t, const struct flight *f,
+                       const struct request_news *all, int64_t now_us)
 {
+    struct err err = {.text = "the model computed logits that are not finite"};
     struct record *r = f->record;
     take_timeline(r, request_timeline(f->request));
     r->completion_tokens = all->n_tokens;
@@ -148,11 +150,12 @@ static void end_record(const struct flight *f, const struct request_news *all, i
     r->user = NULL;
     if (f->no_memory)
         record_end(r, RECORD_FAILED, now_us, "no memory for the stamps of its chunks");
-    else if (all->finish == FINISH_ERROR)
-        record_end(r, RECORD_FAILED, now_us, "the model computed logits that are not finite");
     else if (all->finish == FINISH_CANCELLED)
         record_end(r, RECORD_CANCELLED, now_us, NULL);
-    else {
+    else if (all->finish == FINISH_ERROR) {
+        engine_failure(t->engine, &err);
+        record_end(r, RECORD_FAILED, now_us, err.text);
+    } else {
         snprintf(r->finish, sizeof r->finish, "%s", finish_reason_name(all->finish));
         record_end(r, RECORD_OK, now_us, NULL);
     }
@@ -178,7 +181,7 @@ static void take_news(struct engine_target *t, struct request *request)
     request_all(request, &all);
     if (!f->stream && all.text_len > 0)
         take_whole(t, f, now);
-    end_record(f, &all, now);
+    end_record(t, f, &all, now);
     land(t, f);
 }
 

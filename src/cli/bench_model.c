@@ -132,6 +132,8 @@ static enum status measure(struct args *a, const struct loader *loader, struct e
         st = roofline_model_measure(&f.roofline, err);
     bench_common_progress_clear();
     if (!st)
+        st = loader_check(loader, err);
+    if (!st)
         st = print_table(a, &f, err);
     if (!st && a->common.output)
         st = write_result(a, loader, &f, err);

@@ -109,12 +109,12 @@ static enum status write_npy(struct job *job, struct err *err)
         return err_param(err, STATUS_IO, "--npy", "cannot write %s: %s", path, strerror(errno));
     write_header(job);
     evaluator_feed(job->evaluator, job->tokens, job->n_tokens, 0, write_row, job);
-    if (fclose(job->file) != 0 || job->write_failed) {
-        err_param(err, STATUS_IO, "--npy", "cannot write %s: %s", path, strerror(errno));
+    enum status st = loader_check(&job->loader, err);
+    if (fclose(job->file) != 0 || job->write_failed)
+        st = err_param(err, STATUS_IO, "--npy", "cannot write %s: %s", path, strerror(errno));
+    if (st)
         unlink(path);
-        return STATUS_IO;
-    }
-    return STATUS_OK;
+    return st;
 }
 
 /* A model under test need not have a tokenizer. */

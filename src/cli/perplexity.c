@@ -164,9 +164,10 @@ static void run_window(struct job *job, int32_t *ids)
     }
 }
 
-static void run_windows(struct job *job)
+static enum status run_windows(struct job *job, struct err *err)
 {
-    for (uint32_t w = 0; w < job->n_windows; w++) {
+    enum status st = STATUS_OK;
+    for (uint32_t w = 0; w < job->n_windows && !st; w++) {
         job->start = w * job->window;
         int32_t *ids = job->tokens.ids + job->start;
         int32_t first = ids[0];
@@ -174,7 +175,9 @@ static void run_windows(struct job *job)
             ids[0] = job->bos;
         run_window(job, ids);
         ids[0] = first;
+        st = loader_check(&job->loader, err);
     }
+    return st;
 }
 
 static enum status open_evaluator(struct job *job, struct evaluator **out, bool exact,
@@ -265,7 +268,9 @@ static enum status run(struct job *job, struct err *err)
         st = prepare(job, err);
     if (st)
         return st;
-    run_windows(job);
+    st = run_windows(job, err);
+    if (st)
+        return st;
     if (!isfinite(job->score.nll) || !isfinite(job->exact_score.nll))
         return err_set(err, STATUS_INTERNAL, "the model computed logits that are not finite");
     if (job->args->json)

@@ -301,11 +301,12 @@ static enum status answer(struct job *job, struct request_params *p, struct err 
     timeline_stamp(request_timeline(r), TIMELINE_FIRST_CONTENT); /* an unstreamed or empty answer */
     struct request_news all;
     request_all(r, &all);
-    if (all.finish == FINISH_ERROR)
+    status = engine_failure(job->engine, err);
+    if (status == STATUS_OK && all.finish == FINISH_ERROR)
         status = err_set(err, STATUS_INTERNAL, "the model computed logits that are not finite");
-    else if (job->args->json)
+    else if (status == STATUS_OK && job->args->json)
         status = run_report_json(r, err);
-    else
+    else if (status == STATUS_OK)
         run_report_lines(r);
     engine_release(job->engine, r);
     return status;

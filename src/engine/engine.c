@@ -56,7 +56,9 @@ static enum status check(const struct engine *e, const struct request_params *p,
 {
     if (e->draining)
         return err_set(err, STATUS_UNAVAILABLE, "the server is shutting down");
-    enum status status = check_prompt(e, p, err);
+    enum status status = engine_failure(e, err);
+    if (status == STATUS_OK)
+        status = check_prompt(e, p, err);
     if (status == STATUS_OK)
         status = check_stop(p, err);
     if (status == STATUS_OK)
@@ -155,6 +157,15 @@ void engine_cancel(struct engine *e, struct request *r)
         return;
     r->cancel_sent = true;
     send_message(e, MESSAGE_CANCEL, r);
+}
+
+enum status engine_failure(const struct engine *e, struct err *err)
+{
+    if (!atomic_load_explicit(&e->failed, memory_order_acquire))
+        return STATUS_OK;
+    if (err)
+        *err = e->failure;
+    return e->failure.code;
 }
 
 void engine_drain(struct engine *e)

@@ -99,6 +99,11 @@ enum status engine_open(struct engine **out, const struct loader *loader,
 void engine_close(struct engine *e);
 void engine_info(const struct engine *e, struct engine_info *out);
 
+/* Whether what it computes can be believed: STATUS_OK, or for good STATUS_UNAVAILABLE with the
+ * reason once the model's weights were lost. Then every request has ended, or ends, with
+ * FINISH_ERROR, and engine_submit refuses with the same. Any thread. */
+enum status engine_failure(const struct engine *e, struct err *err);
+
 /* Runs a few throw-away steps so that the first request finds everything warm, then the n prompts,
  * which it takes as engine_submit does, so that the prefix cache holds them; returns when done.
  * Before the first submit, on the thread that called engine_open: the owner may be another one from
@@ -164,7 +169,8 @@ enum status request_params_copy(struct request_params *out, const struct request
 /* Takes the request over: on STATUS_OK everything in *take belongs to the engine and *take is
  * zeroed; on failure *take is untouched. STATUS_INVALID: a parameter, or a prompt longer than the
  * context; STATUS_OVERLOADED: no slot free, or a limit of the queue is reached, see engine_limit;
- * STATUS_UNAVAILABLE: draining. Where no prompt waits or is being computed only slots count. */
+ * STATUS_UNAVAILABLE: draining, or engine_failure. Where no prompt waits or is being computed only
+ * slots count. */
 enum status engine_submit(struct engine *e, struct request_params *take, struct request **out,
                           struct err *err);
 /* The same for n requests, 1 or more, one behind the other: all of them or none. */

@@ -178,6 +178,8 @@ enum status engine_open_parts(struct engine **out, const struct engine_parts *pa
     e->to_engine.fd = e->to_owner.fd = -1;
     e->tokenizer = parts->tokenizer;
     e->mode = parts->mode;
+    e->check = parts->check;
+    e->check_arg = parts->check_arg;
     e->n_vocab = parts->model->config.n_vocab;
     kernels_fill(&e->kernels, options->cpu_levels);
     cost_init(&e->cost);
@@ -189,6 +191,8 @@ enum status engine_open_parts(struct engine **out, const struct engine_parts *pa
         status = wake_init(&e->to_owner, err);
     if (status == STATUS_OK)
         status = open_backend(e, parts, options, err);
+    if (status == STATUS_OK && e->check) /* weights may have been copied */
+        status = e->check(e->check_arg, err);
     if (status == STATUS_OK)
         status = open_slots(e, err);
     if (status == STATUS_OK)
@@ -203,6 +207,11 @@ enum status engine_open_parts(struct engine **out, const struct engine_parts *pa
     return STATUS_OK;
 }
 
+static enum status check_weights(const void *loader, struct err *err)
+{
+    return loader_check(loader, err);
+}
+
 enum status engine_open(struct engine **out, const struct loader *loader,
                         const struct engine_options *options, struct err *err)
 {
@@ -214,6 +223,8 @@ enum status engine_open(struct engine **out, const struct loader *loader,
         .model = loader->model,
         .tokenizer = loader->tokenizer,
         .mode = kind->mode,
+        .check = check_weights,
+        .check_arg = loader,
     };
     if (!parts.ops)
         return err_set(err, STATUS_UNSUPPORTED, "this build has no backend %s", kind->backend);

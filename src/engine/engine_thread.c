@@ -76,11 +76,24 @@ static void break_off(struct engine *e, struct request *r, enum finish_reason re
     }
 }
 
-static void cancel_all(struct engine *e)
+static void break_off_all(struct engine *e, enum finish_reason reason)
 {
     for (uint32_t slot = 0; slot < e->n_slots; slot++)
         if (e->live[slot] != 0)
-            break_off(e, &e->slots[slot], FINISH_CANCELLED);
+            break_off(e, &e->slots[slot], reason);
+}
+
+bool engine_is_sound(struct engine *e)
+{
+    if (!atomic_load_explicit(&e->failed, memory_order_relaxed) && e->check &&
+        e->check(e->check_arg, &e->failure) != STATUS_OK)
+        atomic_store_explicit(&e->failed, true, memory_order_release);
+    return !atomic_load_explicit(&e->failed, memory_order_relaxed);
+}
+
+void engine_fail_all(struct engine *e)
+{
+    break_off_all(e, FINISH_ERROR);
 }
 
 /* Looks at all of them only when the earliest deadline there was has passed: at most once for each
@@ -117,6 +130,8 @@ static void handle_message(struct engine *e, uint64_t word)
         e->live[slot] = id;
         engine_arrive(e, &e->slots[slot]);
         note_deadline(e, &e->slots[slot]);
+        if (atomic_load_explicit(&e->failed, memory_order_relaxed))
+            break_off(e, &e->slots[slot], FINISH_ERROR);
         break;
     case MESSAGE_CANCEL:
         if (e->live[slot] == id) /* else it has ended, and the slot may be another's */
@@ -124,7 +139,7 @@ static void handle_message(struct engine *e, uint64_t word)
         break;
     case MESSAGE_STOP:
         e->stopping = true;
-        cancel_all(e);
+        break_off_all(e, FINISH_CANCELLED);
         break;
     }
 }

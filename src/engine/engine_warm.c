@@ -27,9 +27,10 @@ static enum status run_one(struct engine *e, struct request_params *take, struct
     }
     bool failed = r->finish == FINISH_ERROR;
     engine_release(e, r);
-    if (failed)
-        return err_set(err, STATUS_INTERNAL, "the model computes logits that are not finite");
-    return STATUS_OK;
+    status = engine_failure(e, err);
+    if (status == STATUS_OK && failed)
+        status = err_set(err, STATUS_INTERNAL, "the model computes logits that are not finite");
+    return status;
 }
 
 static enum status run_size(struct engine *e, uint32_t n_prompt, struct err *err)

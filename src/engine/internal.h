@@ -90,8 +90,10 @@ struct engine {
     const char *profile;
     bool cache_on;
     uint32_t max_queued_requests, max_queued_tokens;
-    int64_t max_queue_us; /* INT64_MAX: no bound */
-    int32_t *ends;        /* (n_ends) tokens that end an answer */
+    int64_t max_queue_us;                                   /* INT64_MAX: no bound */
+    enum status (*check)(const void *arg, struct err *err); /* engine_parts has them */
+    const void *check_arg;
+    int32_t *ends; /* (n_ends) tokens that end an answer */
     uint32_t n_ends;
     pthread_t thread;
     bool started;
@@ -103,6 +105,8 @@ struct engine {
     struct wake to_owner;
     struct engine_counters counters;
     struct engine_press press;
+    struct err failure; /* written by the engine thread before the store (release) of ... */
+    atomic_bool failed; /* ... this: what it computes is not to be believed any more */
     struct histogram step_time, step_error;
     struct request *slots;      /* (n_slots); who may touch one: request.h */
     struct request_lists lists; /* each list belongs to one thread: request.h */
@@ -137,6 +141,10 @@ struct engine_parts {
     const struct tokenizer *tokenizer; /* NULL: answers have tokens but no text */
     enum engine_mode mode;
     bool by_hand; /* no thread is started: whoever opened it calls engine_turn */
+    /* Whether what was computed so far is good, see loader_check; NULL: always. Engine thread,
+     * after every step and before anything of it is sampled, published or sent. */
+    enum status (*check)(const void *arg, struct err *err);
+    const void *check_arg;
 };
 enum status engine_open_parts(struct engine **out, const struct engine_parts *parts,
                               const struct engine_options *options, struct err *err);
@@ -150,6 +158,10 @@ void engine_publish(struct engine *e, struct request *r);
 /* The one way out of WAITING, PREFILL and DECODE. After it the slot is the owner's. */
 void engine_end_request(struct engine *e, struct request *r, enum finish_reason reason);
 void engine_store_levels(struct engine *e);
+/* False, and then for good, when the step that has just run computed garbage. */
+bool engine_is_sound(struct engine *e);
+/* Ends all requests with FINISH_ERROR: those in a step that is parked end with that. */
+void engine_fail_all(struct engine *e);
 
 /* engine_queue.c */
 uint32_t engine_cacheable(const struct request *r);

@@ -246,7 +246,8 @@ static enum status write_file(struct writer *w, const char *part, const char *pa
     w->file = fopen(part, "wb");
     if (!w->file)
         return io_error(part, err);
-    enum status st = write_all(w, err);
+    enum status st = write_all(w, err), whole = loader_check(w->l, err);
+    st = whole ? whole : st; /* a write of pages that are gone fails, too */
     if (!st && (fflush(w->file) != 0 || ferror(w->file) || fsync(fileno(w->file)) != 0))
         st = io_error(part, err);
     out->bytes = st ? 0 : (size_t)ftell(w->file);

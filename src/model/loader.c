@@ -6,6 +6,9 @@
 #include "model/source.h"
 #include "text/utf8.h"
 #include "weights/file_map.h"
+#include "weights/map_guard.h"
+
+#include <errno.h>
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,8 +61,21 @@ static size_t find_spans(const struct gguf *g, struct span **out)
     return merged + 1;
 }
 
-/* Maps the weights' pages now, so that the first request does not wait for the disk. Advice only:
- * a kernel that knows no MADV_POPULATE_READ reads ahead instead. */
+/* Advice only: a kernel that knows no MADV_POPULATE_READ reads ahead instead. Where pages cannot be
+ * had, reading them tells the guard which file lost them. */
+static void populate(const char *p, size_t len)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    if (madvise((void *)p, len, MADV_POPULATE_READ) == 0)
+        return;
+    bool gone = errno == EFAULT || errno == EHWPOISON;
+    if (!gone)
+        madvise((void *)p, len, MADV_WILLNEED);
+    for (size_t i = 0; gone && i < len; i += page)
+        (void)*(const volatile char *)&p[i];
+}
+
+/* Maps the weights' pages now, so that the first request does not wait for the disk. */
 static void prefetch(const struct gguf *g, const struct loader_options *o)
 {
     struct span *spans;
@@ -71,8 +87,7 @@ static void prefetch(const struct gguf *g, const struct loader_options *o)
         for (const char *p = spans[i].begin; p < spans[i].end; p += PREFETCH_STEP) {
             size_t left = (size_t)(spans[i].end - p);
             size_t step = left < PREFETCH_STEP ? left : PREFETCH_STEP;
-            if (madvise((void *)p, step, MADV_POPULATE_READ) != 0)
-                madvise((void *)p, step, MADV_WILLNEED);
+            populate(p, step);
             done += step;
             report(o, "reading weights", (double)done / (double)total);
         }
@@ -182,13 +197,12 @@ enum status loader_open_with(struct loader *out, const struct loader_options *o,
         st = recast(out, o, err);
     if (!st && !o->model_only)
         st = load_text(out, o, err);
-    if (st) {
-        loader_close(out);
-        return st;
-    }
-    if (!o->lazy && !o->dummy)
+    if (!st && !o->lazy && !o->dummy)
         prefetch(out->gguf, o);
-    return STATUS_OK;
+    enum status whole = loader_check(out, err); /* before others: it may be what they are about */
+    if (st || whole)
+        loader_close(out);
+    return whole ? whole : st;
 }
 
 enum status loader_open(struct loader *out, const char *path, loader_progress *progress, void *arg,
@@ -196,6 +210,12 @@ enum status loader_open(struct loader *out, const char *path, loader_progress *p
 {
     const struct loader_options o = {.path = path, .progress = progress, .arg = arg};
     return loader_open_with(out, &o, err);
+}
+
+enum status loader_check(const struct loader *l, struct err *err)
+{
+    (void)l; /* a process has one model: whatever is lost is of it */
+    return map_guard_check(err);
 }
 
 void loader_release(const struct loader *l)

@@ -43,6 +43,11 @@ enum status loader_open_with(struct loader *out, const struct loader_options *o,
 enum status loader_open(struct loader *out, const char *path, loader_progress *progress, void *arg,
                         struct err *err);
 
+/* Whether the model's files are still whole: STATUS_UNAVAILABLE, which names the file, once pages
+ * of it were asked for that are gone. Results computed before an answer of STATUS_OK are good,
+ * later ones are garbage. Any thread; cheap enough for every step; allocates nothing. */
+enum status loader_check(const struct loader *l, struct err *err);
+
 /* Gives back the memory of the matrices that a backend has repacked: all but the embedding. They
  * stay mapped; what is read again comes from the file. */
 void loader_release(const struct loader *l);

@@ -193,7 +193,10 @@ static void on_ended(struct http_exchange *x, bool gone)
 /* It never was the engine's. */
 static void refuse(struct call *c, const struct err *e, const char *code)
 {
-    const char *reason = e->code == STATUS_UNAVAILABLE ? "draining" : status_name(e->code);
+    struct err failure;
+    const char *reason = e->code != STATUS_UNAVAILABLE ? status_name(e->code) : "draining";
+    if (engine_failure(c->server->engine, &failure) != STATUS_OK)
+        reason = "failed";
     metrics_refuse(&c->server->metrics, status_http(e->code), code ? code : reason);
     http_fail(c->x, e, code);
 }
@@ -412,15 +415,17 @@ static int64_t drained_us(const struct server *s)
 
 static bool refused(struct server *s, struct http_exchange *x, enum openai_kind kind)
 {
-    struct err e;
+    static const char *const reasons[] = {"loading", NULL, "draining", "failed"};
+    struct err e = s->failure;
     if (s->state == SERVER_READY)
         return false;
     if (s->state == SERVER_DRAINING)
         http_retry_after(x, drained_us(s));
-    err_set(&e, STATUS_UNAVAILABLE,
-            s->state == SERVER_LOADING ? "the model is still loading: try again soon"
-                                       : "the server is shutting down: ask another, or try later");
-    turn_away(s, x, kind, &e, s->state == SERVER_LOADING ? "loading" : "draining");
+    if (s->state == SERVER_LOADING)
+        err_set(&e, STATUS_UNAVAILABLE, "the model is still loading: try again soon");
+    else if (s->state == SERVER_DRAINING)
+        err_set(&e, STATUS_UNAVAILABLE, "the server is shutting down: ask another, or try later");
+    turn_away(s, x, kind, &e, reasons[s->state]);
     return true;
 }
 

@@ -22,8 +22,9 @@
 #include <event2/event.h>
 #include <pthread.h>
 
-enum server_state { SERVER_LOADING, SERVER_READY, SERVER_DRAINING };
-const char *server_state_name(enum server_state state); /* "loading", "ok", "draining" */
+enum server_state { SERVER_LOADING, SERVER_READY, SERVER_DRAINING, SERVER_FAILED };
+/* "loading", "ok", "draining", "failed" */
+const char *server_state_name(enum server_state state);
 
 struct server {
     struct server_options options;
@@ -55,6 +56,7 @@ struct server {
     struct engine *engine;
 
     struct engine_info info;
+    struct err failure; /* the engine's; all zero while it can be believed */
     const char *model_name;
     struct event *loaded_event, *engine_event, *sigterm_event, *sigint_event, *deadline_event;
     bool loading;   /* the loader thread has not been joined */

@@ -144,7 +144,7 @@ static struct answer_end end_of(const struct call *c)
     };
 }
 
-static bool broken_off(enum finish_reason finish, struct err *e)
+static bool broken_off(const struct call *c, enum finish_reason finish, struct err *e)
 {
     if (finish == FINISH_CANCELLED)
         err_set(e, STATUS_UNAVAILABLE, "the server is shutting down: the answer was broken off");
@@ -152,7 +152,7 @@ static bool broken_off(enum finish_reason finish, struct err *e)
         err_set(e, STATUS_TIMEOUT,
                 "the answer was not done in the time it was given (timeout of the request, "
                 "--request-timeout of the server)");
-    else if (finish == FINISH_ERROR)
+    else if (finish == FINISH_ERROR && engine_failure(c->server->engine, e) == STATUS_OK)
         err_set(e, STATUS_INTERNAL, "the engine failed while computing this answer");
     return is_broken(finish);
 }
@@ -264,7 +264,7 @@ static void take_news(struct choice *ch)
     request_read(ch->r, &news);
     all.n_tokens = (uint32_t)(news.tokens - all.tokens) + news.n_tokens;
     all.text_len = (size_t)(news.text - all.text) + news.text_len;
-    if (!broken_off(news.finish, &e)) {
+    if (!broken_off(c, news.finish, &e)) {
         put_text(ch, &news, &all);
         if (news.finish != FINISH_NONE)
             put_end(ch, news.finish);
@@ -286,7 +286,7 @@ static void flush(struct call *c)
         write_out(c);
     struct err e;
     if (c->answered)
-        c->form->end(c->x, broken_off(c->finish, &e) ? &e : NULL);
+        c->form->end(c->x, broken_off(c, c->finish, &e) ? &e : NULL);
 }
 
 static void pump(struct choice *ch)
@@ -381,7 +381,7 @@ void reply_news(struct choice *ch)
     if (!writing) {
         release(ch);
         call_let_go(c);
-    } else if (broken_off(all.finish, &e)) {
+    } else if (broken_off(c, all.finish, &e)) {
         break_off(ch, &e);
     } else {
         keep_choice(ch, &all);

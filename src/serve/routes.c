@@ -115,28 +115,41 @@ static void model(struct server *s, struct http_exchange *x)
     reply(x, 200, &out);
 }
 
+/* Why nothing is taken any more. */
+static void put_failure(struct buf *out, const struct server *s)
+{
+    if (s->failure.code == STATUS_OK)
+        return;
+    buf_puts(out, ",\"error\":{\"message\":");
+    json_put(out, s->failure.text);
+    buf_putc(out, '}');
+}
+
 static void health(struct server *s, struct http_exchange *x)
 {
     struct buf out = {0};
     struct engine_stats stats = {0};
     if (s->state != SERVER_LOADING)
         engine_stats(s->engine, &stats);
+    buf_printf(&out, "{\"status\":\"%s\"", server_state_name(s->state));
+    put_failure(&out, s);
     buf_printf(&out,
-               "{\"status\":\"%s\",\"running\":%u,\"waiting\":%u,\"kv_blocks_free\":%u,"
+               ",\"running\":%u,\"waiting\":%u,\"kv_blocks_free\":%u,"
                "\"kv_blocks_cached\":%u,\"kv_blocks_total\":%u,\"finished\":%" PRIu64
                ",\"cancelled\":%" PRIu64 ",\"connections\":%u}",
-               server_state_name(s->state), stats.running, stats.waiting, stats.kv_blocks_free,
-               stats.kv_blocks_cached, stats.kv_blocks_total, stats.finished, stats.cancelled,
-               server_connections(s));
-    reply(x, 200, &out);
+               stats.running, stats.waiting, stats.kv_blocks_free, stats.kv_blocks_cached,
+               stats.kv_blocks_total, stats.finished, stats.cancelled, server_connections(s));
+    reply(x, s->state == SERVER_FAILED ? 503 : 200, &out);
 }
 
 static void ready(struct server *s, struct http_exchange *x)
 {
     struct buf out = {0};
     bool is = s->state == SERVER_READY;
-    buf_printf(&out, "{\"ready\":%s,\"status\":\"%s\"}", is ? "true" : "false",
+    buf_printf(&out, "{\"ready\":%s,\"status\":\"%s\"", is ? "true" : "false",
                server_state_name(s->state));
+    put_failure(&out, s);
+    buf_putc(&out, '}');
     if (!is)
         http_add_header(x, "Retry-After", "1");
     reply(x, is ? 200 : 503, &out);

@@ -20,7 +20,7 @@
 
 const char *server_state_name(enum server_state state)
 {
-    static const char *const names[] = {"loading", "ok", "draining"};
+    static const char *const names[] = {"loading", "ok", "draining", "failed"};
     return names[state];
 }
 
@@ -67,6 +67,7 @@ static enum status start_loading(struct server *s, struct err *err)
 {
     sigset_t all, before;
     sigfillset(&all);
+    sigdelset(&all, SIGBUS); /* a fault of the thread itself: see weights/map_guard.h */
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int e = pthread_create(&s->load_thread, NULL, load, s);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -76,6 +77,19 @@ static enum status start_loading(struct server *s, struct err *err)
     return STATUS_OK;
 }
 
+/* Said once. What comes of the engine after this are the ends of all requests. */
+static void look_for_failure(struct server *s)
+{
+    char text[sizeof s->failure.text + 64];
+    if (s->failure.code != STATUS_OK || engine_failure(s->engine, &s->failure) == STATUS_OK)
+        return;
+    log_error("server.failed", "error=%s", log_quote(s->failure.text, text, sizeof text));
+    if (s->state != SERVER_READY)
+        return;
+    s->state = SERVER_FAILED;
+    state_changed(s);
+}
+
 static void on_engine(evutil_socket_t fd, short what, void *arg)
 {
     struct server *s = arg;
@@ -83,6 +97,7 @@ static void on_engine(evutil_socket_t fd, short what, void *arg)
     (void)fd;
     (void)what;
     engine_events_clear(s->engine);
+    look_for_failure(s);
     while ((r = engine_next_event(s->engine)))
         reply_news(request_user(r));
 }
@@ -180,7 +195,8 @@ static void on_signal(evutil_socket_t signal_number, short what, void *arg)
     struct server *s = arg;
     (void)what;
     log_info("server.signal", "signal=%d state=%d", (int)signal_number, (int)s->state);
-    if (s->state != SERVER_READY) { /* nothing to drain, or told twice */
+    if (s->state != SERVER_READY &&
+        s->state != SERVER_FAILED) { /* nothing to drain, or told twice */
         event_base_loopbreak(s->base);
         return;
     }

@@ -6,6 +6,9 @@
  *     LOADING ─► READY ─signal─► DRAINING (new requests get 503, running ones finish) ─► return
  *        └──────── signal ────────────────────────────────────────────────────────────────┘
  *
+ * When the model's file is lost under a ready server, everything but /health, /metrics and the like
+ * says 503 (FAILED) until a signal ends it as it ends a ready one.
+ *
  * The calling thread becomes the I/O thread. One server per process at a time (signals, libevent's
  * log).
  */

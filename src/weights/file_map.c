@@ -1,5 +1,7 @@
 #include "weights/file_map.h"
 
+#include "weights/map_guard.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -24,7 +26,7 @@ static const char *kind_text(mode_t mode)
     return "a device";
 }
 
-static enum status map_descriptor(struct file_map *m, int fd, struct err *err)
+static enum status map_descriptor(struct file_map *m, int fd, const char *path, struct err *err)
 {
     struct stat st;
     if (fstat(fd, &st) != 0)
@@ -37,6 +39,11 @@ static enum status map_descriptor(struct file_map *m, int fd, struct err *err)
     void *map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
     if (map == MAP_FAILED)
         return io_error(err, "map");
+    enum status s = map_guard_add(map, (size_t)st.st_size, path, err);
+    if (s != STATUS_OK) {
+        munmap(map, (size_t)st.st_size);
+        return s;
+    }
     m->bytes = map;
     m->len = (size_t)st.st_size;
     return STATUS_OK;
@@ -49,14 +56,16 @@ enum status file_map_open(struct file_map *m, const char *path, struct err *err)
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return io_error(err, "open");
-    enum status s = map_descriptor(m, fd, err);
+    enum status s = map_descriptor(m, fd, path, err);
     close(fd);
     return s;
 }
 
 void file_map_close(struct file_map *m)
 {
-    if (m->bytes)
+    if (m->bytes) {
+        map_guard_remove(m->bytes);
         munmap((void *)m->bytes, m->len);
+    }
     *m = (struct file_map){0};
 }

@@ -1,5 +1,6 @@
 /* A regular file, mapped read-only. Its errors do not name the file. The file must stay unchanged
- * while it is mapped. */
+ * while it is mapped: what is written into it shows up here, and what is cut off reads as zeros, of
+ * which map_guard_check tells. */
 #ifndef FIRSTLIGHT_WEIGHTS_FILE_MAP_H
 #define FIRSTLIGHT_WEIGHTS_FILE_MAP_H
 

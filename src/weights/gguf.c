@@ -3,6 +3,7 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "weights/file_map.h"
+#include "weights/map_guard.h"
 #include "weights/gguf_reader.h"
 #include "weights/gguf_split.h"
 
@@ -409,10 +410,12 @@ enum status gguf_open_part(struct gguf **out, const char *path, struct err *err)
     g->file_size = g->len = g->map.len;
     if (s == STATUS_OK)
         s = parse(g, err);
-    if (s != STATUS_OK) {
-        err_context(err, "%s", path);
+    enum status whole = map_guard_check(err); /* zeros are no fault of the format */
+    if (s != STATUS_OK || whole != STATUS_OK) {
+        if (whole == STATUS_OK)
+            err_context(err, "%s", path);
         gguf_close(g);
-        return s;
+        return whole == STATUS_OK ? s : whole;
     }
     *out = g;
     return STATUS_OK;

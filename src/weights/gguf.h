@@ -3,7 +3,8 @@
  * The whole file is mapped read-only; metadata is parsed into an index, tensors are pointers into
  * the mapping. Nothing in the file is believed: every count, length, dimension and offset is
  * checked against the bytes that remain, with checked arithmetic, before anything is allocated for
- * it. Immutable after opening; any thread may read. The file must stay unchanged while it is open.
+ * it. Immutable after opening; any thread may read. The file must stay unchanged while it is open:
+ * weights/map_guard.h says what becomes of one that is cut short.
  */
 #ifndef FIRSTLIGHT_WEIGHTS_GGUF_H
 #define FIRSTLIGHT_WEIGHTS_GGUF_H

@@ -195,6 +195,9 @@ def test_loading_and_draining_are_shown(visit, stub) -> None:
     page.one("#banner", "The model is loading.")
     stub.state = "draining"
     page.one("#banner", "shutting down")
+    stub.state = "failed"
+    page.reload()
+    page.one("#banner", "started again")
     stub.state = "ok"
     page.reload()
     page.one("#model", "stub")

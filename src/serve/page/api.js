@@ -99,9 +99,13 @@ export async function modelName() {
     return list.data[0]?.id ?? '';
 }
 
-/** @returns {Promise<string>} "loading", "ok", "draining" */
+/** @returns {Promise<string>} "loading", "ok", "draining", "failed"; "unreachable" */
 export async function serverState() {
-    return (await (await request('/health')).json()).status;
+    try {
+        return (await (await request('/health')).json()).status;
+    } catch (error) {
+        return error.status === 503 ? 'failed' : 'unreachable';
+    }
 }
 
 /**

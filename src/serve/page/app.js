@@ -10,6 +10,7 @@ const LOADING_LOOK_MS = 1000;
 const STATES = {
     loading: 'The model is loading. You can write already; it answers when it is there.',
     draining: 'The server is shutting down: it finishes what runs and takes nothing new.',
+    failed: 'The server lost its model file and cannot answer any more: it has to be started again.',
 };
 
 const chat = new Chat({ banner, closeSide: () => openSide(false) });
@@ -95,7 +96,7 @@ function topBar() {
 /* --- The server --- */
 
 async function greet() {
-    const state = await serverState().catch(() => 'unreachable');
+    const state = await serverState();
     if (state === 'loading') {
         banner(STATES.loading);
         setTimeout(greet, LOADING_LOOK_MS);

@@ -268,6 +268,7 @@ export class Dashboard {
 const SERVER_STATES = {
     loading: ': the model is loading',
     draining: ': the server is shutting down',
+    failed: ': the server lost its model file and cannot answer any more',
 };
 
 function stateWords(status, old, serverState) {

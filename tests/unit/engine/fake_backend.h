@@ -339,7 +339,8 @@ static void fake_world_close(struct fake_world *w)
 static struct engine *fake_open_engine(struct fake_world *w, enum engine_mode mode,
                                        const struct engine_options *options)
 {
-    const struct engine_parts parts = {&fake_ops, &w->model, w->tokenizer, mode, false};
+    const struct engine_parts parts = {
+        .ops = &fake_ops, .model = &w->model, .tokenizer = w->tokenizer, .mode = mode};
     struct engine *e;
     struct err err = {0};
     if (engine_open_parts(&e, &parts, options, &err) != STATUS_OK)
@@ -369,7 +370,11 @@ static inline struct engine *fake_open_by_hand(struct fake_world *w,
                                                const struct engine_options *options,
                                                struct fake_clock *clock)
 {
-    const struct engine_parts parts = {&fake_ops, &w->model, w->tokenizer, ENGINE_CONTINUOUS, true};
+    const struct engine_parts parts = {.ops = &fake_ops,
+                                       .model = &w->model,
+                                       .tokenizer = w->tokenizer,
+                                       .mode = ENGINE_CONTINUOUS,
+                                       .by_hand = true};
     struct engine *e;
     struct err err = {0};
     clock_simulate(&clock->now_us);
