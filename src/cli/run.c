@@ -99,15 +99,15 @@ static const struct flag own_flags[] = {
 
 static const struct flag sampling_flags[] = {
     {"--temperature", "T", "0: always the likeliest token, so that a run can be repeated\n"
-                           "(default: the model's, else 0; the server's last resort is 1)",
+                           "(default: the model's, else 0.8)",
      FLAG_F32, FLAG_FIELD(args, sampling.temperature), .min = 0, .max = 2},
-    {"--top-k", "K", "only the K likeliest tokens; 0: off (default: the model's, else 0)",
+    {"--top-k", "K", "only the K likeliest tokens; 0: off (default: the model's, else 40)",
      FLAG_U32, FLAG_FIELD(args, sampling.top_k), .max = LIMIT_TOP_K},
     {"--top-p", "P", "only the likeliest tokens that together reach P\n"
-                     "(default: the model's, else 1: off)",
+                     "1: off (default: the model's, else 0.95)",
      FLAG_F32, FLAG_FIELD(args, sampling.top_p), .min = 0, .max = 1},
     {"--min-p", "P", "only tokens P times as likely as the likeliest\n"
-                     "(default: the model's, else 0: off)",
+                     "0: off (default: the model's, else 0.05)",
      FLAG_F32, FLAG_FIELD(args, sampling.min_p), .min = 0, .max = 1},
     {"--repetition-penalty", "F", "above 1: rarer what was seen\n"
                                   "(default: the model's, else 1: off)",
@@ -201,12 +201,11 @@ static enum status copy_stop(const struct args *args, struct request_params *p, 
 #define UNSAID       NAN
 #define UNSAID_TOP_K UINT32_MAX
 
-/* What the flags say, else what the model recommends, else a greedy run, which can be repeated. */
+/* What the flags say, else what the model recommends, else what the server has. */
 static struct sampling choose_sampling(const struct job *job)
 {
     const struct sampling *said = &job->args->sampling;
     struct sampling s = sampling_default;
-    s.temperature = 0;
     for (int f = 0; f < GENERATION_FIELDS; f++)
         sampling_recommend(&s, &job->loader.generation, f);
     s.temperature = isnan(said->temperature) ? s.temperature : said->temperature;
@@ -369,7 +368,8 @@ int run_main(int argc, char **argv)
         .usage = "--model PATH \"PROMPT\" [flags]",
         .about = "Answers one prompt on the terminal and ends with a line of times on standard "
                  "error.\nWithout --raw the prompt is a user's message in the model's chat "
-                 "template.\nSampling is greedy unless --temperature or the model says otherwise.",
+                 "template.\nSampling is the server's: --temperature 0 makes a run that can be "
+                 "repeated.",
         .groups = {FLAG_GROUP(own_flags, &args), FLAG_GROUP(sampling_flags, &args),
                    options_text_flags(&args.options), options_engine_flags(&args.options),
                    options_model_flags(&args.options)},

@@ -132,7 +132,9 @@ struct sampling {
     struct logit_bias *bias; /* n_bias entries; owned by whoever owns the request_params */
     uint32_t n_bias;
 };
-extern const struct sampling sampling_default; /* temperature 1, everything else off */
+/* What a request gets where neither it nor the model says anything, in the API and on the command
+ * line: the one table of it. */
+extern const struct sampling sampling_default;
 /* Takes over one parameter from what the model's publisher recommends, if it says anything. */
 void sampling_recommend(struct sampling *s, const struct generation *g, enum generation_field f);
 

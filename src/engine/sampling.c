@@ -3,9 +3,13 @@
 
 #include <math.h>
 
+/* Temperature 1 without limits lets through tokens that a model hardly believes in, and small models
+ * then say what is wrong. These are llama.cpp's values. */
 const struct sampling sampling_default = {
-    .temperature = 1,
-    .top_p = 1,
+    .temperature = 0.8f,
+    .top_k = 40,
+    .top_p = 0.95f,
+    .min_p = 0.05f,
     .repetition_penalty = 1,
 };
 

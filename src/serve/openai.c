@@ -183,7 +183,7 @@ static enum status read_sampling(struct openai_request *q, struct err *err)
 {
     struct sampling *s = &q->params.sampling;
     const json_t *o = q->json;
-    int64_t top_k = 0, seed = 0;
+    int64_t top_k = s->top_k, seed = 0; /* the default */
     enum status st;
     if ((st = json_field_real(o, "temperature", false, 0, 2, &s->temperature, err)) ||
         (st = json_field_real(o, "top_p", true, 0, 1, &s->top_p, err)) ||

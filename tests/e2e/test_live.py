@@ -118,7 +118,7 @@ def test_the_start(servers, tiny):
         assert told["policy"] == "fifo" and told["profile"] == "online" and told["slots"] == 77
         assert told["max_decode_gap_ms"] == 40 and told["prefix_cache"] is True
         assert told["kv_blocks"] == health(server)["kv_blocks_total"]
-        assert told["sampling"] == {"temperature": 1, "top_k": 0, "top_p": 1, "min_p": 0,
+        assert told["sampling"] == {"temperature": 0.8, "top_k": 40, "top_p": 0.95, "min_p": 0.05,
                                     "repetition_penalty": 1, "presence_penalty": 0,
                                     "frequency_penalty": 0, "max_tokens": 512}
         assert abs(told["now_ms"] / 1000 - time.time()) < 60

@@ -2,11 +2,12 @@
 template, sampling defaults, end tokens."""
 
 import json
+import re
 import shutil
 
 import pytest
 
-from conftest import GOLDEN
+from conftest import GOLDEN, ROOT
 
 FOLDER = GOLDEN / "hf/mistral"
 TEMPLATE = "{% for m in messages %}<|im_start|>{{ m.content }}{% endfor %}"
@@ -63,8 +64,38 @@ def test_run_takes_the_model_s_sampling(run, folder):
     assert drawn["text"] == spelled["text"]
     assert drawn["text"] != greedy["text"]
     assert answer(run, path, "--top-k", 1)[0]["text"] == greedy["text"]
-    plain, said = answer(run, path, "--sampling-defaults", "none")
-    assert plain["text"] == greedy["text"] and "sampling defaults" not in said
+    plain, said = answer(run, path, "--sampling-defaults", "none", "--seed", 3)
+    assert "sampling defaults" not in said
+    spelled, _ = answer(run, path, "--seed", 3, "--temperature", 0.8, "--top-k", 40, "--top-p", 0.95,
+                        "--min-p", 0.05, "--repetition-penalty", 1)
+    assert plain["text"] == spelled["text"]
+
+
+DEFAULTS = {"temperature": 0.8, "top_k": 40, "top_p": 0.95, "min_p": 0.05}
+
+
+def test_where_nothing_is_said_the_api_draws_as_run_does(run, small, tiny):
+    """And as what is spelled out; each value that a request gives changes only itself."""
+    ask = {"prompt": "hello", "max_tokens": 12, "ignore_eos": True, "seed": 3}
+
+    def text(**more):
+        status, body = small.post("/v1/completions", ask | more)
+        assert status == 200, body
+        return body["choices"][0]["text"]
+
+    here, _ = answer(run, tiny, "--raw", "--seed", 3)
+    assert here["text"] == text() == text(**DEFAULTS) == text(**dict.fromkeys(DEFAULTS))
+    assert text(temperature=1.5) == text(**DEFAULTS | {"temperature": 1.5}) != text()
+    assert text(temperature=1.5, top_k=0, top_p=1, min_p=0) != text(temperature=1.5)
+
+
+def test_the_help_and_the_docs_name_the_defaults(run):
+    said = run("run", "--help").stdout
+    page = (ROOT / "docs/api.md").read_text()
+    for name, value in DEFAULTS.items():
+        flag = said.split(f"\n  --{name.replace('_', '-')} ")[1].split("\n  --")[0]
+        assert f"(default: the model's, else {value})" in flag
+        assert re.search(rf"^\| `{name}` \|.*\| the model's, else {value} \|$", page, re.M), name
 
 
 def test_a_value_out_of_range_can_be_left_out(run, folder):

@@ -12,6 +12,9 @@
 
 #define MOST_VOCAB 1500
 
+/* Every filter and processor off. */
+static const struct sampling plain = {.temperature = 1, .top_p = 1, .repetition_penalty = 1};
+
 struct fixture {
     struct kernels kernels;
     struct sampler sampler;
@@ -162,7 +165,7 @@ static void each_processor_equals_the_reference(void **state)
     struct logit_bias bias[] = {{3, 4.5f}, {0, -100}, {69, 2}};
     struct sampling all[9];
     for (int i = 0; i < 9; i++)
-        all[i] = sampling_default;
+        all[i] = plain;
     all[1].temperature = 0.3f;
     all[2].top_k = 7;
     all[3].top_p = 0.6f;
@@ -189,7 +192,7 @@ static void each_processor_equals_the_reference(void **state)
 
 static struct sampling random_sampling(struct random *random)
 {
-    struct sampling p = sampling_default;
+    struct sampling p = plain;
     p.temperature = 0.05f + 1.95f * (float)random_unit(random);
     if (random_below(random, 2))
         p.top_k = random_below(random, 200);
@@ -260,7 +263,7 @@ static void draws_follow_the_distribution(void **state)
     struct fixture f;
     fixture_init(&f, 1100); /* three blocks of the dense draw */
     random_logits(&f, &random, 3);
-    struct sampling p = sampling_default;
+    struct sampling p = plain;
     expect_distribution(&f, p);
     p.temperature = 0.5f;
     expect_distribution(&f, p);
@@ -285,7 +288,7 @@ static void draws_of_top_p_follow_the_distribution(void **state)
     random_logits(&f, &random, 3);
     for (uint32_t i = 0; i < 1100; i += 3)
         f.logits[i] = 2; /* the edge of each nucleus lies among equals */
-    struct sampling p = sampling_default;
+    struct sampling p = plain;
     for (int i = 0; i < 4; i++) {
         p.top_p = top_p[i];
         expect_distribution(&f, p);
@@ -331,7 +334,7 @@ static void a_seed_is_reproducible(void **state)
     fixture_init(&other, 500);
     random_logits(&f, &random, 2);
     random_logits(&other, &random, 2);
-    struct sampling p = sampling_default;
+    struct sampling p = plain;
     int differ = 0;
     for (uint64_t position = 0; position < 200; position++) {
         p.seed = 42;
@@ -369,7 +372,7 @@ static void greedy_takes_the_largest(void **state)
     struct fixture f;
     fixture_init(&f, 5);
     memcpy(f.logits, (float[]){1, 3, 3, -2, 0}, 5 * sizeof(float));
-    struct sampling p = sampling_default;
+    struct sampling p = plain;
     p.temperature = 0;
     assert_int_equal(sample(&f, &p, 0), 1); /* the lowest index among equals */
     struct logit_bias bias = {2, 0.5f};
@@ -395,7 +398,7 @@ static void narrow_filters_leave_one_token(void **state)
     fixture_init(&f, 300);
     for (int round = 0; round < 100; round++) {
         random_logits(&f, &random, 5);
-        struct sampling p = sampling_default;
+        struct sampling p = plain;
         assert_true(row_scan(&f.sampler.row, f.logits));
         int32_t best = row_argmax(&f.sampler.row);
         p.seed = (uint64_t)round;
@@ -417,7 +420,7 @@ static void equal_logits_keep_the_lowest_tokens(void **state)
     struct fixture f;
     fixture_init(&f, 1000);
     memset(f.logits, 0, sizeof f.logits);
-    struct sampling p = sampling_default;
+    struct sampling p = plain;
     p.top_k = 10;
     for (uint64_t i = 0; i < 200; i++)
         assert_in_range(sample(&f, &p, i), 0, 9);
@@ -438,7 +441,7 @@ static void refuses_logits_that_are_not_finite(void **state)
         for (uint32_t at = 0; at < 600; at += 599) {
             memset(f.logits, 0, sizeof f.logits);
             f.logits[at] = bad[i];
-            struct sampling p = sampling_default;
+            struct sampling p = plain;
             assert_int_equal(sample(&f, &p, 0), -1);
             p.temperature = 0;
             assert_int_equal(sample(&f, &p, 0), -1);
@@ -526,7 +529,7 @@ static void parameters_out_of_range_are_named(void **state)
                                           "frequency_penalty",
                                           "logit_bias"};
     for (int i = 0; i < 10; i++)
-        bad[i] = sampling_default;
+        bad[i] = plain;
     bad[0].temperature = -0.1f;
     bad[1].temperature = NAN;
     bad[2].top_p = 0;
@@ -556,7 +559,7 @@ static void never_draws_what_is_banned(void **state)
     struct logit_bias bias = {3, 100};
     fixture_init(&f, 4);
     for (uint64_t i = 0; i < 3000; i++) {
-        struct sampling p = sampling_default;
+        struct sampling p = plain;
         random_logits(&f, &random, 3);
         p.temperature = (float)(i % 3);
         p.top_p = i % 2 ? 1 : 0.99f;

@@ -58,7 +58,7 @@ static void test_recommended(void **state)
     assert_int_equal(parse(&q, OPENAI_CHAT, "\"top_p\": 1, \"temperature\": null", &e), STATUS_OK);
     openai_recommend(&q, &g);
     assert_true(s->temperature == 0.5f && s->top_k == 40 && s->repetition_penalty == 0.5f);
-    assert_true(s->top_p == 1 && s->min_p == 0);
+    assert_true(s->top_p == 1 && s->min_p == sampling_default.min_p);
     openai_request_fini(&q);
     assert_int_equal(parse(&q, OPENAI_CHAT, "\"top_k\": -1, \"temperature\": 0", &e), STATUS_OK);
     openai_recommend(&q, &g);
@@ -73,12 +73,18 @@ static void test_defaults(void **state)
     struct err e;
     assert_int_equal(parse(&q, OPENAI_CHAT, "", &e), STATUS_OK);
     assert_int_equal(q.params.max_tokens, LIMIT_DEFAULT_MAX_TOKENS);
-    assert_float_equal(q.params.sampling.temperature, 1, 0);
-    assert_float_equal(q.params.sampling.top_p, 1, 0);
-    assert_false(q.params.sampling.has_seed);
+    const struct sampling *p = &q.params.sampling;
+    assert_true(p->temperature == 0.8f && p->top_k == 40 && p->top_p == 0.95f);
+    assert_true(p->min_p == 0.05f && p->repetition_penalty == 1);
+    assert_true(p->presence_penalty == 0 && p->frequency_penalty == 0);
+    assert_false(p->has_seed);
     assert_false(q.stream || q.include_usage || q.params.ignore_eos);
     assert_null(q.model);
     assert_int_equal(q.params.n_stop, 0);
+    openai_request_fini(&q);
+    /* a value of one changes none of the others */
+    assert_int_equal(parse(&q, OPENAI_CHAT, "\"temperature\": 1", &e), STATUS_OK);
+    assert_true(p->temperature == 1 && p->top_k == 40 && p->top_p == 0.95f && p->min_p == 0.05f);
     openai_request_fini(&q);
 }
 
