@@ -47,6 +47,7 @@
 #define LIMIT_CACHE_SALT_BYTES    256
 #define LIMIT_TIMEOUT_SECONDS     86400   /* timeout of a request, --request-timeout */
 #define LIMIT_PRIORITY            1000000 /* of a request, either way */
+#define LIMIT_ANSWER_LOGPROBS     131072  /* of one whole answer: tokens times 1 + alternatives */
 #define LIMIT_TOP_K               1000000
 #define LIMIT_TOP_LOGPROBS        20  /* alternatives reported with each token of a chat */
 #define LIMIT_COMPLETION_LOGPROBS 5   /* and with each token of a completion */

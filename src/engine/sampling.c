@@ -3,8 +3,8 @@
 
 #include <math.h>
 
-/* Temperature 1 without limits lets through tokens that a model hardly believes in, and small models
- * then say what is wrong. These are llama.cpp's values. */
+/* Temperature 1 without limits lets through tokens that a model hardly believes in, and small
+ * models then say what is wrong. These are llama.cpp's values. */
 const struct sampling sampling_default = {
     .temperature = 0.8f,
     .top_k = 40,

@@ -251,6 +251,8 @@ static void work(struct text_job *job)
         c->prepared = openai_tokenize(&c->ask, &c->server->loader, &c->err);
     if (c->prepared == STATUS_OK)
         c->prepared = check_length(c);
+    if (c->prepared == STATUS_OK)
+        c->prepared = openai_check_logprobs(&c->ask, c->server->info.n_ctx, &c->err);
     timeline_stamp(&c->timeline, TIMELINE_TOKENIZED);
     if (c->trace && c->ask.prompts.n > 0 && c->ask.prompts.all[0].ids.count > 0)
         trace_line_hash(c->server->trace, &c->trace, c->ask.prompts.all[0].ids.ids,

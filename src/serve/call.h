@@ -17,6 +17,7 @@
 #include <event2/event_struct.h>
 
 struct choice {
+    struct text_job job; /* first: an unstreamed choice with many log probabilities becomes JSON */
     struct call *call;
     struct request *r; /* NULL before submission and after release */
     uint32_t index;

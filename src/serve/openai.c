@@ -6,6 +6,7 @@
 #include "text/chat.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <openssl/evp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -469,6 +470,35 @@ enum status openai_tokenize(struct openai_request *q, const struct loader *loade
     if (st == STATUS_OK && ids->count == 0)
         return err_param(err, STATUS_INVALID, "messages", "the prompt is empty: it has no tokens");
     return st;
+}
+
+/* Tokens whose log probabilities have to be there at once. */
+static uint64_t logprob_rows(const struct openai_request *q, uint32_t n_ctx)
+{
+    uint64_t rows = 0;
+    for (uint32_t i = 0; i < q->prompts.n; i++) {
+        uint64_t prompt = q->prompts.all[i].ids.count, answer = n_ctx - prompt;
+        if (answer > q->params.max_tokens)
+            answer = q->params.max_tokens;
+        rows += (q->stream ? 0 : answer) + (q->params.prompt_logprobs ? prompt : 0);
+    }
+    return rows * q->n;
+}
+
+enum status openai_check_logprobs(const struct openai_request *q, uint32_t n_ctx, struct err *err)
+{
+    const char *top = q->kind == OPENAI_CHAT ? "top_logprobs" : "logprobs";
+    uint64_t rows = logprob_rows(q, n_ctx), most = LIMIT_ANSWER_LOGPROBS;
+    if (!q->params.logprobs || rows * (1 + q->params.top_logprobs) <= most)
+        return STATUS_OK;
+    return err_param(
+        err, STATUS_INVALID, top,
+        "%s: %u alternatives and the token itself, for %" PRIu64 " tokens%s, are %" PRIu64
+        " log probabilities, at most %" PRIu64 " at once: ask for less (%s, n%s%s)%s",
+        top, q->params.top_logprobs, rows, q->stream ? " of prompts" : " that all choices may have",
+        rows * (1 + q->params.top_logprobs), most, top, q->stream ? "" : ", max_tokens",
+        q->params.prompt_logprobs ? ", echo" : "",
+        q->stream ? "" : ", or for a stream: \"stream\": true");
 }
 
 void openai_request_fini(struct openai_request *q)

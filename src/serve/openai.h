@@ -46,6 +46,11 @@ void openai_recommend(struct openai_request *q, const struct generation *g);
  * vocabulary's size. */
 enum status openai_tokenize(struct openai_request *q, const struct loader *loader, struct err *err);
 
+/* After openai_tokenize, every prompt shorter than the n_ctx positions of the context: whether its
+ * log probabilities are few enough to be kept. Of an answer that comes whole that is all of them,
+ * of a stream those of the prompts, which come at once. */
+enum status openai_check_logprobs(const struct openai_request *q, uint32_t n_ctx, struct err *err);
+
 void openai_request_fini(struct openai_request *q);
 
 #endif

@@ -4,6 +4,10 @@
 #include "base/clock.h"
 #include "base/limits.h"
 
+/* More log probabilities of a choice than this are made by the text worker: a thousand of them take
+ * half a millisecond and more. */
+#define LONG_LOGPROBS 512
+
 /* The answer. The exchange may end inside the last call of each function here, and the call with
  * it, so nothing comes after. */
 
@@ -157,20 +161,19 @@ static bool broken_off(const struct call *c, enum finish_reason finish, struct e
     return is_broken(finish);
 }
 
-/* The log probabilities that belong to what is shown so far; NULL: none. */
-static const char *take_logprobs(struct choice *ch, const struct request_news *all)
+/* The log probabilities that belong to what is shown so far, made in *out; NULL: none. */
+static const char *take_logprobs(struct choice *ch, const struct request_news *all, struct buf *out)
 {
-    struct call *c = ch->call;
+    const struct call *c = ch->call;
     struct token_prompt prompt = {.ids = request_prompt(ch->r), .n = request_prompt_tokens(ch->r)};
     if (!all->logprobs)
         return NULL;
     prompt.text = asked_text(&c->ask.prompts, ch->index / c->ask.n, &prompt.len);
-    buf_clear(&c->logprobs);
-    if (!token_json_put(&c->logprobs, c->form->logprobs[c->ask.kind], c->server->loader.tokenizer,
-                        all, &prompt, &ch->cursor))
+    buf_clear(out);
+    if (!token_json_put(out, c->form->logprobs[c->ask.kind], c->server->loader.tokenizer, all,
+                        &prompt, &ch->cursor))
         return NULL;
-    c->out.failed |= c->logprobs.failed;
-    return buf_str(&c->logprobs);
+    return buf_str(out);
 }
 
 /* Echo, in a buffer of its own with the text behind it; false: what is to be shown is *text. */
@@ -201,7 +204,8 @@ static void put_text(struct choice *ch, const struct request_news *news,
         return;
     struct buf both = {0};
     bool echoed = add_echo(ch, &both, &part.text, &part.len);
-    part.logprobs = take_logprobs(ch, all);
+    part.logprobs = take_logprobs(ch, all, &c->logprobs);
+    c->out.failed |= c->logprobs.failed;
     if (part.len > 0 || part.logprobs) {
         c->form->text(&c->out, &c->answer, &part);
         ch->begins |= !ch->begun;
@@ -316,7 +320,7 @@ static bool add_timing(struct call *c)
 static void reply_whole(struct call *c)
 {
     struct answer_end end = end_of(c);
-    bool failed = c->out.failed; /* log probabilities */
+    bool failed = false;
     c->form->head(&c->out, &c->answer);
     for (uint32_t i = 0; i < c->n_choices; i++) {
         const struct buf *json = &c->choices[i].json;
@@ -334,24 +338,49 @@ static void reply_whole(struct call *c)
         c->form->reply(c->x, &c->out);
 }
 
-/* An unstreamed choice becomes JSON at its end, and its slot is free; the last one of them ends the
- * answer. */
+/* Any one thread, while nobody else touches the choice: what it is, as JSON or whatever the form
+ * wants. */
+static void make_choice(struct text_job *job)
+{
+    struct choice *ch = (struct choice *)(void *)job;
+    const struct call *c = ch->call;
+    struct request_news all;
+    request_all(ch->r, &all);
+    struct answer_choice part = {.index = ch->index,
+                                 .text = all.text,
+                                 .len = all.text_len,
+                                 .finish = finish_reason_name(all.finish)};
+    struct buf both = {0}, logprobs = {0};
+    bool echoed = add_echo(ch, &both, &part.text, &part.len);
+    part.logprobs = take_logprobs(ch, &all, &logprobs);
+    c->form->choice(&ch->json, &c->answer, &part);
+    ch->json.failed |= logprobs.failed || (echoed && both.failed);
+    buf_fini(&logprobs);
+    buf_fini(&both);
+}
+
+/* Its slot is free; the last one of them ends the answer. */
+static void choice_made(struct text_job *job)
+{
+    struct choice *ch = (struct choice *)(void *)job;
+    struct call *c = ch->call;
+    release(ch);
+    if (!c->x || c->answered) /* the client left, or another choice was broken off */
+        call_let_go(c);
+    else if (c->n_live == 0)
+        reply_whole(c);
+}
+
+/* An unstreamed choice becomes JSON at its end. */
 static void keep_choice(struct choice *ch, const struct request_news *all)
 {
-    struct call *c = ch->call;
-    struct answer_choice part = {.index = ch->index,
-                                 .text = all->text,
-                                 .len = all->text_len,
-                                 .finish = finish_reason_name(all->finish)};
-    struct buf both = {0};
-    bool echoed = add_echo(ch, &both, &part.text, &part.len);
-    part.logprobs = take_logprobs(ch, all);
-    c->form->choice(&ch->json, &c->answer, &part);
-    ch->json.failed |= echoed && both.failed;
-    buf_fini(&both);
-    release(ch);
-    if (c->n_live == 0)
-        reply_whole(c);
+    size_t rows = all->n_tokens + (all->prompt_logprobs ? request_prompt_tokens(ch->r) : 0);
+    ch->job = (struct text_job){make_choice, choice_made};
+    if (rows * all->logprobs_width > LONG_LOGPROBS &&
+        text_worker_submit(ch->call->server->text, &ch->job))
+        return;
+    make_choice(&ch->job);
+    choice_made(&ch->job);
 }
 
 static void break_off(struct choice *ch, const struct err *e)

@@ -2,10 +2,11 @@
 and places in the text."""
 
 import json
+import time
 
 import numpy as np
 import pytest
-from wire import chunks, text_of
+from wire import chunks, connect, post_bytes, text_of
 
 from conftest import GOLDEN
 
@@ -173,6 +174,52 @@ def check_offsets(found: dict, text: str) -> None:
             offset += not text.startswith(token, offset)
         if not token.startswith(("bytes:", "<|")):
             assert text.startswith(token, offset)
+
+
+# more than the I/O thread makes JSON of by itself
+LONG = NOISE | {"max_tokens": 200, "n": 3, "logprobs": 5, "echo": True}
+
+
+def test_a_long_answer_streamed_and_whole(small):
+    status, whole = small.post(TEXT, LONG)
+    assert status == 200, whole
+    parts = [part["choices"][0] for part in chunks(small, TEXT, LONG)]
+    assert [choice["index"] for choice in whole["choices"]] == [0, 1, 2]
+    for choice in whole["choices"]:
+        mine = [part for part in parts if part["index"] == choice["index"]]
+        assert "".join(part["text"] for part in mine) == choice["text"]
+        assert len(choice["logprobs"]["tokens"]) > LONG["max_tokens"]
+        for key, values in choice["logprobs"].items():
+            told = [part["logprobs"][key] for part in mine if part["logprobs"]]
+            assert [value for some in told for value in some] == values
+
+
+def test_who_leaves_a_long_answer(small):
+    """Also while it is made: everything is given back."""
+    for i in range(30):
+        with connect(small) as sock:
+            sock.sendall(post_bytes(TEXT, LONG | {"seed": i}))
+            time.sleep(0.01 * i)
+    status, _ = small.post(TEXT, LONG)
+    assert status == 200
+    deadline = time.monotonic() + 60
+    while (health := small.get("/health")[1])["running"] + health["waiting"] > 0:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    assert health["kv_blocks_free"] == health["kv_blocks_total"]
+
+
+def test_more_than_one_answer_may_have(server):
+    """LIMIT_ANSWER_LOGPROBS: 64 choices of 100 tokens with twenty alternatives."""
+    ask = HELLO | {"n": 64, "max_tokens": 100, "top_logprobs": 20}
+    status, answer = server.post(CHAT, ask)
+    assert status == 400 and answer["error"]["param"] == "top_logprobs"
+    assert "134400 log probabilities, at most 131072" in answer["error"]["message"]
+    assert '"stream": true' in answer["error"]["message"]
+    assert server.post(CHAT, ask | {"max_tokens": 1})[0] == 200
+    with connect(server) as sock:
+        sock.sendall(post_bytes(CHAT, ask | {"stream": True}))
+        assert sock.recv(12) == b"HTTP/1.1 200"
 
 
 @pytest.mark.parametrize("more", [{}, {"stop": ["ab", "\ufffd!", "e"]}, {"max_tokens": 3}])

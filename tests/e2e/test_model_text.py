@@ -66,8 +66,8 @@ def test_run_takes_the_model_s_sampling(run, folder):
     assert answer(run, path, "--top-k", 1)[0]["text"] == greedy["text"]
     plain, said = answer(run, path, "--sampling-defaults", "none", "--seed", 3)
     assert "sampling defaults" not in said
-    spelled, _ = answer(run, path, "--seed", 3, "--temperature", 0.8, "--top-k", 40, "--top-p", 0.95,
-                        "--min-p", 0.05, "--repetition-penalty", 1)
+    spelled, _ = answer(run, path, "--seed", 3, "--temperature", 0.8, "--top-k", 40,
+                        "--top-p", 0.95, "--min-p", 0.05, "--repetition-penalty", 1)
     assert plain["text"] == spelled["text"]
 
 

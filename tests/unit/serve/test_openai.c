@@ -418,6 +418,62 @@ static void test_choices(void **state)
     refused(OPENAI_CHAT, "\"max_tokens\":5,\"min_tokens\":6", "min_tokens");
 }
 
+/* LIMIT_ANSWER_LOGPROBS: what a request may bring, the prompts having so many tokens. */
+static enum status check_logprobs(enum openai_kind kind, const char *members, size_t prompt,
+                                  uint32_t n_ctx, struct err *e)
+{
+    struct openai_request q;
+    if (parse(&q, kind, members, e) != STATUS_OK)
+        fail_msg("%s: %s", members, e->text);
+    for (uint32_t i = 0; i < q.prompts.n; i++)
+        q.prompts.all[i].ids.count = prompt;
+    enum status st = openai_check_logprobs(&q, n_ctx, e);
+    openai_request_fini(&q);
+    return st;
+}
+
+static void test_log_probabilities_at_once(void **state)
+{
+    (void)state;
+    static const struct {
+        enum openai_kind kind;
+        const char *members;
+        size_t prompt;
+        uint32_t n_ctx;
+        bool passes;
+    } cases[] = {
+        {OPENAI_CHAT, "\"n\":64,\"max_tokens\":100000", 10, 100000, true},
+        {OPENAI_CHAT, "\"logprobs\":true,\"top_logprobs\":20,\"max_tokens\":4096", 10, 8192, true},
+        {OPENAI_CHAT, "\"logprobs\":true,\"top_logprobs\":20,\"max_tokens\":6241", 10, 8192, true},
+        {OPENAI_CHAT, "\"logprobs\":true,\"top_logprobs\":20,\"max_tokens\":6242", 10, 8192, false},
+        {OPENAI_CHAT, "\"logprobs\":true,\"top_logprobs\":20,\"max_tokens\":6242,\"stream\":true",
+         10, 8192, true},
+        {OPENAI_CHAT, "\"logprobs\":true,\"top_logprobs\":20,\"max_tokens\":999999", 10, 6251,
+         true},
+        {OPENAI_CHAT, "\"logprobs\":true,\"top_logprobs\":20,\"max_tokens\":999999", 9, 6251,
+         false},
+        {OPENAI_CHAT, "\"logprobs\":true,\"top_logprobs\":20,\"n\":13", 10, 8192, false},
+        {OPENAI_COMPLETION, "\"logprobs\":5,\"echo\":true,\"max_tokens\":1", 16384, 32768, true},
+        {OPENAI_COMPLETION, "\"logprobs\":5,\"echo\":true,\"max_tokens\":1", 21844, 32768, true},
+        {OPENAI_COMPLETION, "\"logprobs\":5,\"echo\":true,\"max_tokens\":1", 21845, 32768, false},
+        {OPENAI_COMPLETION, "\"logprobs\":5,\"echo\":true,\"stream\":true", 21845, 32768, true},
+        {OPENAI_COMPLETION, "\"logprobs\":5,\"echo\":true,\"stream\":true", 21846, 32768, false},
+        {OPENAI_COMPLETION, "\"logprobs\":0,\"n\":64,\"max_tokens\":2048", 10, 8192, true},
+        {OPENAI_COMPLETION, "\"logprobs\":0,\"n\":64,\"max_tokens\":2049", 10, 8192, false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct err e = {0};
+        enum status st =
+            check_logprobs(cases[i].kind, cases[i].members, cases[i].prompt, cases[i].n_ctx, &e);
+        if (st != (cases[i].passes ? STATUS_OK : STATUS_INVALID))
+            fail_msg("%s: %s", cases[i].members, e.text);
+        if (st == STATUS_OK)
+            continue;
+        assert_string_equal(e.param, cases[i].kind == OPENAI_CHAT ? "top_logprobs" : "logprobs");
+        assert_non_null(strstr(e.text, "at most 131072 at once"));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -426,7 +482,7 @@ int main(void)
         cmocka_unit_test(test_unsupported),  cmocka_unit_test(test_messages),
         cmocka_unit_test(test_bad_messages), cmocka_unit_test(test_many_messages),
         cmocka_unit_test(test_large_fields), cmocka_unit_test(test_choices),
-        cmocka_unit_test(test_prompts),
+        cmocka_unit_test(test_prompts),      cmocka_unit_test(test_log_probabilities_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
