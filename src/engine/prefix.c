@@ -40,7 +40,10 @@ enum status prefix_init(struct prefix *p, struct kv *kv, struct err *err)
     empty(p->first, n);
     if (getrandom(&p->seed, sizeof p->seed, 0) != (ssize_t)sizeof p->seed)
         p->seed = (uint64_t)clock_now_ns();
-    return STATUS_OK;
+    enum status status = expect_init(&p->expect, kv->n_blocks, p->seed, err);
+    if (status != STATUS_OK)
+        prefix_fini(p);
+    return status;
 }
 
 void prefix_fini(struct prefix *p)
@@ -48,6 +51,7 @@ void prefix_fini(struct prefix *p)
     mem_free(p->nodes);
     mem_free(p->exact);
     mem_free(p->first);
+    expect_fini(&p->expect);
     *p = (struct prefix){0};
 }
 
@@ -132,6 +136,10 @@ static void link_full(struct prefix *p, uint32_t id)
     uint32_t *head = bucket(p, p->exact, n->parent, &n->salt, n->tokens, KV_BLOCK);
     n->next_exact = *head;
     *head = id;
+    n->chain = expect_next(n->parent == KV_NONE ? expect_start(&p->expect, &n->salt)
+                                                : p->nodes[n->parent].chain,
+                           n->tokens);
+    expect_add(&p->expect, n->chain);
 }
 
 static void link_node(struct prefix *p, uint32_t id, uint32_t parent,
@@ -163,6 +171,7 @@ static void unlink_node(struct prefix *p, uint32_t id)
         while (*at != id)
             at = &p->nodes[*at].next_exact;
         *at = n->next_exact;
+        expect_remove(&p->expect, n->chain);
     }
     if (n->parent != KV_NONE)
         p->nodes[n->parent].n_children--;

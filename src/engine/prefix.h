@@ -15,6 +15,7 @@
 #define FIRSTLIGHT_ENGINE_PREFIX_H
 
 #include "engine/engine.h"
+#include "engine/expect.h"
 #include "engine/kv.h"
 #include "kernels/kernels.h"
 
@@ -24,6 +25,7 @@ struct prefix_node {
     uint32_t n_children;
     uint32_t next_exact, next_first; /* in the chains of both tables */
     struct prefix_salt salt;
+    uint64_t chain; /* of full nodes: see expect.h */
     int32_t tokens[KV_BLOCK];
 };
 
@@ -41,6 +43,7 @@ struct prefix {
     uint64_t evictions;
     uint64_t dropped[PREFIX_DROPPED]; /* hashes of prompts' beginnings, by their last digits */
     uint32_t n_nodes;
+    struct expect expect; /* what is cached, for the owner */
 };
 
 enum status prefix_init(struct prefix *p, struct kv *kv, struct err *err);
