@@ -16,9 +16,12 @@ struct build {
     uint32_t active;       /* admitted, with those of this plan */
     uint32_t saturated;    /* prompt tokens from which on no further prompt joins */
     uint32_t decode_seats; /* places for decodes */
+    uint32_t n_prompts;    /* that there are */
+    bool cut;              /* a chunk is smaller than its prompt wanted */
 };
 
-#define SUBMIT_US 10000
+#define SUBMIT_US  10000
+#define TINY_CHUNK 4 /* tokens */
 
 enum added { ADDED, NO_ROOM, NOT_ADMITTED };
 
@@ -308,6 +311,7 @@ static enum added add_chunk(struct build *b, struct request *r)
     }
     if (!admit && scheduler_blocks(r, n) > b->blocks)
         return NO_ROOM;
+    b->cut |= n < chunk_limit(r);
     take_blocks(b, r, n);
     b->n_prefill++;
     b->prefill_tokens += n;
@@ -446,6 +450,17 @@ static uint32_t admit_blocks(const struct scheduler_view *v)
     return left;
 }
 
+/* Cached prompts have a token or so each: then it is their number that a step is short of room for,
+ * whichever limit it met. */
+static enum plan_limit limit_of(const struct build *b)
+{
+    if (b->n_prefill == b->n_prompts && !b->cut)
+        return PLAN_UNLIMITED;
+    bool places = !has_seat(b) || b->plan->kept_out != PLAN_NOBODY;
+    bool tiny = b->prefill_tokens < TINY_CHUNK * b->n_prefill;
+    return tiny || (places && !b->cut) ? PLAN_BY_PLACES : PLAN_BY_TOKENS;
+}
+
 /* --- the plan ------------------------------------------------------------------------------- */
 
 void scheduler_plan(const struct scheduler_view *v, struct plan *plan)
@@ -462,6 +477,7 @@ void scheduler_plan(const struct scheduler_view *v, struct plan *plan)
     add_decodes(&b);
     set_budget(&b);
     collect_all(&b);
+    b.n_prompts = plan->n_candidates;
     switch (v->policy->fill) {
     case POLICY_IN_ORDER:
         fill_in_order(&b);
@@ -473,6 +489,7 @@ void scheduler_plan(const struct scheduler_view *v, struct plan *plan)
         fill_best(&b);
         break;
     }
+    plan->limit = limit_of(&b);
 }
 
 /* --- parking -------------------------------------------------------------------------------- */

@@ -69,6 +69,13 @@ struct plan_candidate {
 
 enum plan_kept_out { PLAN_NOBODY, PLAN_NO_BLOCKS, PLAN_NO_PLACE };
 
+/* Why prompts are not computed sooner. */
+enum plan_limit {
+    PLAN_UNLIMITED, /* the step takes all there is of them */
+    PLAN_BY_TOKENS, /* it takes as many tokens of them as it may, and there are more */
+    PLAN_BY_PLACES, /* there are more prompts than seats in the step, places or KV blocks */
+};
+
 struct plan {
     struct plan_item *items; /* room for max_seqs; decodes come first */
     uint32_t n_items;
@@ -76,8 +83,9 @@ struct plan {
     uint32_t n_tokens;
     struct cost_step cost;
     int64_t planned_us;
-    bool gap_missed;                   /* the decodes alone take longer than promised */
-    enum plan_kept_out kept_out;       /* why the next in order was not admitted */
+    bool gap_missed;             /* the decodes alone take longer than promised */
+    enum plan_kept_out kept_out; /* why the next in order was not admitted */
+    enum plan_limit limit;
     struct plan_candidate *candidates; /* scratch, room for all slots */
     uint32_t n_candidates;
 };

@@ -579,6 +579,50 @@ static void a_step_stands_aside_for_decodes_that_are_due(void **state)
     expect(&s, 0, decode, 1, false);
 }
 
+/* What kept prompts from being computed sooner. */
+static void the_plan_says_what_it_was_short_of(void **state)
+{
+    (void)state;
+    struct scene s;
+    scene_init(&s, "fifo");
+    plan(&s);
+    assert_int_equal(s.plan.limit, PLAN_UNLIMITED);
+    add(&s, REQUEST_WAITING, 300, 0);
+    plan(&s);
+    assert_int_equal(s.plan.limit, PLAN_UNLIMITED);
+    add(&s, REQUEST_WAITING, 300, 0); /* of which a step takes the beginning */
+    plan(&s);
+    assert_int_equal(s.plan.limit, PLAN_BY_TOKENS);
+    s.limits.max_active = 1;
+    plan(&s);
+    assert_int_equal(s.plan.limit, PLAN_BY_PLACES);
+    s.limits.max_active = MAX;
+    s.blocks = 12;
+    plan(&s);
+    assert_int_equal(s.plan.limit, PLAN_BY_PLACES);
+    s.blocks = 1000;
+    s.limits.max_prefill_seqs = 1;
+    plan(&s);
+    assert_int_equal(s.plan.limit, PLAN_BY_PLACES);
+    s.limits.max_prefill_tokens = 100; /* the first does not come to its end */
+    plan(&s);
+    assert_int_equal(s.plan.limit, PLAN_BY_TOKENS);
+}
+
+/* Cached prompts have a token each to compute: ten more would not cost ten times as much. */
+static void a_step_of_cached_prompts_is_short_of_places(void **state)
+{
+    (void)state;
+    struct scene s;
+    scene_init(&s, "fifo");
+    s.limits.max_prefill_tokens = 5;
+    for (uint32_t i = 0; i < 10; i++)
+        add(&s, REQUEST_WAITING, 65, 0)->n_cached = 64;
+    plan(&s);
+    assert_int_equal(s.plan.n_items, 5);
+    assert_int_equal(s.plan.limit, PLAN_BY_PLACES);
+}
+
 static void changes_nothing_that_it_is_shown(void **state)
 {
     (void)state;
@@ -692,6 +736,8 @@ int main(void)
         cmocka_unit_test(a_step_stands_aside_for_a_shorter_prompt),
         cmocka_unit_test(fifo_never_stands_aside),
         cmocka_unit_test(a_step_stands_aside_for_decodes_that_are_due),
+        cmocka_unit_test(the_plan_says_what_it_was_short_of),
+        cmocka_unit_test(a_step_of_cached_prompts_is_short_of_places),
         cmocka_unit_test(changes_nothing_that_it_is_shown),
         cmocka_unit_test(an_unknown_policy_is_named_with_those_there_are),
     };
