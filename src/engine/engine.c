@@ -74,6 +74,7 @@ static enum status check_slots(struct engine *e, uint32_t n, struct err *err)
     if (n_free >= n)
         return STATUS_OK;
     e->limit = "slots";
+    e->refused_tokens = UINT64_MAX;
     if (n == 1)
         return err_set(err, STATUS_OVERLOADED, "all %u request slots are taken", e->n_slots);
     return err_set(err, STATUS_OVERLOADED, "%u of %u request slots are free, %u are needed at once",
@@ -176,6 +177,7 @@ void engine_drain(struct engine *e)
 void engine_release(struct engine *e, struct request *r)
 {
     REQUIRE(r->finished);
+    engine_press_released(e, r);
     request_clear(r);
     request_move(&e->lists, r, REQUEST_FREE);
 }

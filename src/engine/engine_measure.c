@@ -42,7 +42,7 @@ void engine_wait_ends(struct engine *e, struct request *r)
     if (r->wait.over)
         return;
     r->wait.over = true;
-    engine_press_admitted(e);
+    engine_press_admitted(e, e->waits.places != r->steps_before.places);
     r->wait.steps = e->waits.steps - r->steps_before.steps;
     r->wait.steps_no_blocks = e->waits.no_blocks - r->steps_before.no_blocks;
     r->wait.steps_no_place = e->waits.no_place - r->steps_before.no_place;
@@ -55,11 +55,13 @@ void engine_count_step(struct engine *e, const struct plan *plan)
     e->waits.steps++;
     e->waits.no_blocks += plan->kept_out == PLAN_NO_BLOCKS;
     e->waits.no_place += plan->kept_out == PLAN_NO_PLACE;
+    e->waits.places += plan->limit == PLAN_BY_PLACES;
 }
 
 void engine_count_chunk(struct engine *e, struct request *r, uint32_t n)
 {
     ENGINE_COUNT(e, prompt_tokens, n);
+    e->pace.computed += n;
     e->waits.prompt_tokens += n;
     e->waits.prompts += r->n_past == r->n_goal;
     r->chunk_us = r->served_us;
@@ -87,7 +89,7 @@ void engine_measured_step(struct engine *e)
     e->stepping = false;
     e->step_ended_us = clock_now_us();
     ENGINE_COUNT(e, busy_us, (unsigned long long)(e->step_ended_us - start));
-    engine_press_step(e, pressed, e->step_ended_us - start);
+    engine_press_step(e, pressed, e->step.plan.limit, e->step_ended_us - start);
 }
 
 /* --- statistics (any thread) ---------------------------------------------------------------- */

@@ -1,22 +1,30 @@
 /* Backpressure: what the queue has room for, and when it will have room again.
  *
- * The backlog is what prompts have still to compute, in tokens. A request is charged with its whole
- * prompt when it is taken, as if nothing of it were cached; the engine thread corrects the charge
- * when it has looked into the cache, and takes off what is computed. Only the owner adds (but for a
- * request that is put back and has to compute again), so what it has checked stays true.
+ * The backlog is what prompts have still to compute, in tokens. A request is charged when it is
+ * taken with what it will probably have to compute (expect.h); the engine thread corrects the
+ * charge when it has looked into the cache, and takes off what is computed. Only the owner adds
+ * (but for corrections, and for a request that is put back and has to compute again), so what it
+ * has checked stays true.
  *
- * When there will be room follows from how fast work went away over the last seconds of work
- * (WINDOW):
+ * A bound in time (--max-queue-ms) is one on what prompts wait for:
  *
- *     wait = max((steps for the tokens over the limit - 1/2) x time per step that takes some off,
+ *     wait = tokens x time per token + requests that find no place free x time per place
+ *
+ * Each time is taken from those steps alone that were short of the thing (enum plan_limit), over
+ * the last seconds of work (WINDOW). A step that computed all the prompts there were does not say
+ * how much it could have done: a hundred cached prompts, a token each, do not make tokens dear.
+ * Until steps were short of tokens, one costs what the cost model says, beside the decodes there
+ * are; until they were short of places, those cost nothing.
+ *
+ * When there will be room for who is refused:
+ *
+ *     wait = max(until the above has fallen to the bound in time,
+ *                (steps for the tokens over the limit - 1/2) x time per step that is short of them,
  *                (requests over the limit - 1/2) x time per admission,
  *                (slots that are missing    - 1/2) x time per request that ends)
  *
  * where the times are those of steps, so they hold what decodes, cached prefixes and full pools do
- * to the pace. The half is the mean rest of the interval under way. Until something has gone away,
- * the cost model that the warm-up has seeded says how long it takes.
- *
- * A bound in time (--max-queue-ms) is one in tokens at that pace.
+ * to the pace. The half is the mean rest of the interval under way.
  */
 #include "engine/internal.h"
 
@@ -29,23 +37,64 @@
 #define LOAD(field)         atomic_load_explicit(&e->press.field, memory_order_relaxed)
 #define STORE(field, value) atomic_store_explicit(&e->press.field, (value), memory_order_relaxed)
 
-/* --- room (the owner's thread) -------------------------------------------------------------- */
+/* --- charges (the owner's thread) ----------------------------------------------------------- */
 
-static uint64_t tokens_of(const struct request_params *take, uint32_t n)
+static uint32_t charge_of(const struct engine *e, const struct request_params *p)
 {
-    uint64_t tokens = 0;
-    for (uint32_t i = 0; i < n; i++)
-        tokens += take[i].n_prompt;
+    if (!e->cache_on || p->prompt_logprobs)
+        return p->n_prompt;
+    return expect_left(&e->prefix.expect, &p->salt, p->prompt, p->n_prompt);
+}
+
+static void begin(struct engine *e, const struct request_params *p)
+{
+    if (e->cache_on)
+        expect_begin(&e->prefix.expect, &p->salt, p->prompt, p->n_prompt);
+}
+
+static void end(struct engine *e, const struct request_params *p)
+{
+    if (e->cache_on)
+        expect_end(&e->prefix.expect, &p->salt, p->prompt, p->n_prompt);
+}
+
+/* Each finds what those before it compute. */
+static uint64_t tokens_of(struct engine *e, const struct request_params *take, uint32_t n)
+{
+    uint64_t tokens = charge_of(e, &take[0]);
+    for (uint32_t i = 1; i < n; i++) {
+        begin(e, &take[i - 1]);
+        tokens += charge_of(e, &take[i]);
+    }
+    for (uint32_t i = 1; i < n; i++)
+        end(e, &take[i - 1]);
     return tokens;
 }
 
-/* Tokens that are computed within max_queue_us at the present pace. */
-static uint64_t tokens_in_time(const struct engine *e)
+void engine_press_charge(struct engine *e, struct request *r)
 {
-    uint64_t token_ns = LOAD(token_ns);
-    if (e->max_queue_us == INT64_MAX || token_ns == 0)
-        return UINT64_MAX;
-    return (uint64_t)e->max_queue_us * NS / token_ns;
+    r->charge = charge_of(e, &r->params);
+    begin(e, &r->params);
+    atomic_fetch_add_explicit(&e->press.backlog, r->charge, memory_order_relaxed);
+    atomic_fetch_add_explicit(&e->press.queued, 1, memory_order_relaxed);
+}
+
+void engine_press_released(struct engine *e, const struct request *r)
+{
+    end(e, &r->params);
+}
+
+/* --- room (the owner's thread) -------------------------------------------------------------- */
+
+/* Until so many tokens of prompts are computed and so many requests admitted. The times are those
+ * of a queue that goes on as it did: each request holds a place for as long as others have. */
+static int64_t wait_us(const struct engine *e, uint64_t tokens, uint64_t requests)
+{
+    uint64_t places = LOAD(places);
+    uint64_t us = tokens * LOAD(token_ns) / NS;
+    if (requests > places)
+        us += (requests - places) * LOAD(place_us);
+    return us < INT64_MAX ? (int64_t)us : INT64_MAX;
 }
 
 static enum status too_many_tokens(struct engine *e, uint64_t backlog, uint64_t tokens,
@@ -58,24 +107,25 @@ static enum status too_many_tokens(struct engine *e, uint64_t backlog, uint64_t 
                    (unsigned long long)backlog, (unsigned long long)tokens, e->max_queued_tokens);
 }
 
-static enum status too_long(struct engine *e, uint64_t backlog, uint64_t tokens, struct err *err)
+static enum status too_long(struct engine *e, int64_t before_us, int64_t with_us, struct err *err)
 {
-    double token_ms = (double)LOAD(token_ns) / 1e6;
     e->limit = "queue_time";
     return err_set(err, STATUS_OVERLOADED,
                    "the queue is full: the prompts that wait take %.0f ms to compute, with the "
                    "%.0f ms of this request more than %.0f (--max-queue-ms)",
-                   (double)backlog * token_ms, (double)tokens * token_ms,
+                   (double)before_us / 1e3, (double)(with_us - before_us) / 1e3,
                    (double)e->max_queue_us / 1e3);
 }
 
 enum status engine_press_check(struct engine *e, const struct request_params *take, uint32_t n,
                                struct err *err)
 {
-    uint64_t backlog = LOAD(backlog), tokens = tokens_of(take, n);
+    uint64_t backlog = LOAD(backlog);
     uint32_t queued = LOAD(queued);
     if (backlog == 0)
         return STATUS_OK;
+    uint64_t tokens = tokens_of(e, take, n);
+    e->refused_tokens = tokens;
     if (queued + n > e->max_queued_requests) {
         e->limit = "queued_requests";
         return err_set(err, STATUS_OVERLOADED,
@@ -85,16 +135,10 @@ enum status engine_press_check(struct engine *e, const struct request_params *ta
     }
     if (backlog + tokens > e->max_queued_tokens)
         return too_many_tokens(e, backlog, tokens, err);
-    if (backlog + tokens > tokens_in_time(e))
-        return too_long(e, backlog, tokens, err);
+    int64_t with_us = wait_us(e, backlog + tokens, (uint64_t)queued + n);
+    if (with_us > e->max_queue_us)
+        return too_long(e, wait_us(e, backlog, queued), with_us, err);
     return STATUS_OK;
-}
-
-void engine_press_charge(struct engine *e, struct request *r)
-{
-    r->charge = r->params.n_prompt;
-    atomic_fetch_add_explicit(&e->press.backlog, r->charge, memory_order_relaxed);
-    atomic_fetch_add_explicit(&e->press.queued, 1, memory_order_relaxed);
 }
 
 static int64_t larger(int64_t a, int64_t b)
@@ -108,45 +152,66 @@ static int64_t until_gone(int64_t n, uint64_t each_us)
     return n > 0 ? (2 * n - 1) * (int64_t)each_us / 2 : 0;
 }
 
-/* The backlog falls at the end of a step, by what it computed. */
-static int64_t until_computed(const struct engine *e, int64_t tokens)
+static int64_t smaller(int64_t a, int64_t b)
 {
-    int64_t each_us = (int64_t)LOAD(step_us), each = (int64_t)LOAD(step_tokens);
-    if (each == 0)
-        return tokens * (int64_t)LOAD(token_ns) / NS;
-    return until_gone((tokens + each - 1) / each, (uint64_t)each_us);
+    return a < b ? a : b;
 }
 
-static int64_t most_tokens(const struct engine *e)
+/* The backlog falls at the end of a step, by what it computed, and no further while those who have
+ * the rest of it find no place. */
+static int64_t until_computed(const struct engine *e, int64_t backlog, int64_t tokens)
 {
-    uint64_t in_time = tokens_in_time(e);
-    return in_time < e->max_queued_tokens ? (int64_t)in_time : (int64_t)e->max_queued_tokens;
+    int64_t each_us = (int64_t)LOAD(step_us), each = (int64_t)LOAD(step_tokens);
+    int64_t us = each > 0 ? until_gone((tokens + each - 1) / each, (uint64_t)each_us)
+                          : tokens * (int64_t)LOAD(token_ns) / NS;
+    if (LOAD(places) == 0)
+        us += (int64_t)LOAD(queued) * tokens / backlog * (int64_t)LOAD(place_us);
+    return us;
+}
+
+static int64_t until_few_tokens(const struct engine *e, int64_t backlog, int64_t tokens)
+{
+    int64_t over = backlog + tokens - e->max_queued_tokens;
+    over = smaller(over, backlog); /* it never fits beside others, but when there are none */
+    return over > 0 ? until_computed(e, backlog, over) : 0;
+}
+
+static int64_t until_short_wait(const struct engine *e, int64_t backlog, int64_t tokens, uint32_t n)
+{
+    int64_t wait = wait_us(e, (uint64_t)backlog, LOAD(queued));
+    int64_t with = wait_us(e, (uint64_t)(backlog + tokens), (uint64_t)LOAD(queued) + n);
+    return with > e->max_queue_us ? smaller(with - e->max_queue_us, wait) : 0;
 }
 
 int64_t engine_retry_after_us(const struct engine *e, uint32_t n, uint64_t n_tokens)
 {
-    int64_t backlog = (int64_t)LOAD(backlog), max = most_tokens(e);
+    int64_t backlog = (int64_t)LOAD(backlog);
+    int64_t tokens = (int64_t)(n_tokens < e->refused_tokens ? n_tokens : e->refused_tokens);
     int64_t free = e->lists.of[REQUEST_FREE].n, slots = e->n_slots;
     if (e->draining)
-        return larger(backlog * (int64_t)LOAD(token_ns) / NS,
+        return larger(wait_us(e, (uint64_t)backlog, LOAD(queued)),
                       until_gone(slots - free, LOAD(end_us)));
-    int64_t over = backlog + (int64_t)n_tokens - max;
-    if (over > backlog)
-        over = backlog; /* it never fits beside others, but when there are none */
-    int64_t us = over > 0 ? until_computed(e, over) : 0;
+    int64_t us = until_few_tokens(e, backlog, tokens);
+    us = larger(us, until_short_wait(e, backlog, tokens, n));
     int64_t queued = (int64_t)LOAD(queued) + n - e->max_queued_requests;
     us = larger(us, until_gone(queued, LOAD(admit_us)));
     us = larger(us, until_gone((int64_t)n - free, LOAD(end_us)));
-    return us < LIMIT_RETRY_SECONDS * INT64_C(1000000) ? us
-                                                       : LIMIT_RETRY_SECONDS * INT64_C(1000000);
+    return smaller(us, LIMIT_RETRY_SECONDS * INT64_C(1000000));
 }
 
 /* --- what goes away (the engine thread) ----------------------------------------------------- */
 
+/* Who waits for another to compute the beginning of its prompt will find it in the cache. */
+static uint32_t past_of(const struct request *r)
+{
+    uint32_t past = request_past(r);
+    return r->leader && r->leader_gain > past ? r->leader_gain : past;
+}
+
 static uint32_t to_compute(const struct request *r)
 {
     bool computes = r->state == REQUEST_WAITING || r->state == REQUEST_PREFILL;
-    return computes ? r->n_goal - request_past(r) : 0;
+    return computes ? r->n_goal - past_of(r) : 0;
 }
 
 void engine_press_update(struct engine *e, struct request *r)
@@ -155,35 +220,29 @@ void engine_press_update(struct engine *e, struct request *r)
     r->charge = to_compute(r);
     if (r->state == REQUEST_ENDED)
         e->pace.ended++;
-    if (r->charge == before)
-        return;
-    if (r->charge < before)
-        e->pace.charged += before - r->charge;
-    /* modulo 2^64 it may be a subtraction */
-    atomic_fetch_add_explicit(&e->press.backlog, (unsigned long long)r->charge - before,
-                              memory_order_relaxed);
+    if (r->charge != before) /* modulo 2^64 it may be a subtraction */
+        atomic_fetch_add_explicit(&e->press.backlog, (unsigned long long)r->charge - before,
+                                  memory_order_relaxed);
 }
 
-/* What was found in the cache at once was never waited for, and says nothing of the pace. */
-void engine_press_arrived(struct engine *e, const struct request *r)
-{
-    e->pace.charged -= r->params.n_prompt - r->charge;
-}
-
-void engine_press_admitted(struct engine *e)
+void engine_press_admitted(struct engine *e, bool kept_out)
 {
     e->pace.admitted++;
+    e->pace.kept_out += kept_out;
     atomic_fetch_sub_explicit(&e->press.queued, 1, memory_order_relaxed);
 }
 
 /* Older work counts half. */
 static void forget(struct engine_pace *p)
 {
-    if (p->pressed_us > 2 * WINDOW_US && p->tokens >= 2 * FEW_TOKENS && p->admits >= 2 * FEW) {
+    if (p->pressed_us > 2 * WINDOW_US && p->admits >= 2 * FEW) {
         p->pressed_us /= 2;
-        p->tokens /= 2;
         p->admits /= 2;
-        p->steps /= 2;
+        p->token_us /= 2;
+        p->tokens /= 2;
+        p->token_steps /= 2;
+        p->place_us /= 2;
+        p->place_admits /= 2;
     }
     if (p->busy_us > 2 * WINDOW_US && p->ends >= 2 * FEW) {
         p->busy_us /= 2;
@@ -191,14 +250,22 @@ static void forget(struct engine_pace *p)
     }
 }
 
-static int64_t prompt_token_ns(const struct engine *e)
+/* Of a prompt of CHUNK tokens beside the decodes there are, as much as a step takes of it. */
+static int64_t foreseen_token_ns(const struct engine *e)
 {
-    const struct engine_pace *p = &e->pace;
-    struct cost_step chunk = {0};
-    if (p->tokens >= FEW_TOKENS)
-        return p->pressed_us * NS / (int64_t)p->tokens;
-    cost_add_chunk(&chunk, CHUNK, 0);
-    return cost_predict_us(&e->cost, &chunk) * NS / CHUNK;
+    int64_t gap_us = e->limits.decode_gap_us;
+    struct cost_step step = {0};
+    const struct request *r = e->lists.of[REQUEST_DECODE].first;
+    for (; r && step.n_decode < e->limits.max_seqs; r = r->next)
+        cost_add_decode(&step, r->n_past);
+    uint32_t n = CHUNK;
+    if (step.n_decode > 0 && gap_us > 0) {
+        int64_t decodes_us = cost_predict_us(&e->cost, &step);
+        n = cost_fit(&e->cost, &step, 0, CHUNK, larger(gap_us, decodes_us + decodes_us / 2));
+        n = n > SCHEDULER_MIN_CHUNK ? n : SCHEDULER_MIN_CHUNK;
+    }
+    cost_add_chunk(&step, n, 0);
+    return cost_predict_us(&e->cost, &step) * NS / n;
 }
 
 /* Few have ended yet: the next to do so has generated all it may. */
@@ -223,25 +290,58 @@ static int64_t admission_us(const struct engine *e, int64_t token_ns)
     return queued > 0 ? (int64_t)LOAD(backlog) * token_ns / NS / queued : 0;
 }
 
-void engine_press_step(struct engine *e, bool pressed, int64_t us)
+static void add_step(struct engine_pace *p, enum plan_limit limit, int64_t us)
+{
+    p->pressed_us += us;
+    p->admits += p->admitted;
+    p->place_admits += p->kept_out;
+    if (limit == PLAN_BY_TOKENS) {
+        p->token_us += us;
+        p->tokens += p->computed;
+        p->token_steps++;
+    } else if (limit == PLAN_BY_PLACES) {
+        p->place_us += us;
+    }
+}
+
+/* The time per token, which is also the answer, and what a step that is short of them takes. */
+static int64_t store_token_times(struct engine *e)
+{
+    const struct engine_pace *p = &e->pace;
+    if (p->tokens < FEW_TOKENS || p->token_steps == 0) {
+        int64_t foreseen_ns = foreseen_token_ns(e);
+        STORE(token_ns, (unsigned long long)foreseen_ns);
+        STORE(step_tokens, 0);
+        return foreseen_ns;
+    }
+    uint64_t token_ns = (uint64_t)p->token_us * NS / p->tokens;
+    STORE(token_ns, token_ns);
+    STORE(step_us, (unsigned long long)p->token_us / p->token_steps);
+    STORE(step_tokens, (p->tokens + p->token_steps - 1) / p->token_steps);
+    return (int64_t)token_ns;
+}
+
+static void store_place_times(struct engine *e, enum plan_limit limit)
+{
+    const struct engine_pace *p = &e->pace;
+    uint32_t active = e->lists.of[REQUEST_PREFILL].n + e->lists.of[REQUEST_DECODE].n;
+    uint32_t most = (uint32_t)smaller(e->limits.max_active, e->limits.max_seqs);
+    uint64_t admits = p->place_admits > FEW ? p->place_admits : FEW;
+    STORE(place_us, (unsigned long long)p->place_us / admits);
+    STORE(places, limit == PLAN_BY_PLACES || active > most ? 0 : most - active);
+}
+
+void engine_press_step(struct engine *e, bool pressed, enum plan_limit limit, int64_t us)
 {
     struct engine_pace *p = &e->pace;
     p->busy_us += us;
     p->ends += p->ended;
-    if (pressed) {
-        p->pressed_us += us;
-        p->tokens += p->charged;
-        p->steps += p->charged > 0;
-        p->admits += p->admitted;
-    }
-    p->charged = p->ended = p->admitted = 0;
+    if (pressed)
+        add_step(p, limit, us);
+    p->computed = p->ended = p->admitted = p->kept_out = 0;
     forget(p);
-    int64_t token_ns = prompt_token_ns(e);
-    STORE(token_ns, (unsigned long long)token_ns);
-    if (p->tokens >= FEW_TOKENS && p->steps > 0) {
-        STORE(step_us, (unsigned long long)p->pressed_us / p->steps);
-        STORE(step_tokens, (p->tokens + p->steps - 1) / p->steps);
-    }
+    int64_t token_ns = store_token_times(e);
+    store_place_times(e, limit);
     STORE(admit_us, (unsigned long long)admission_us(e, token_ns));
     STORE(end_us,
           (unsigned long long)(p->ends >= FEW ? p->busy_us / (int64_t)p->ends : first_end_us(e)));

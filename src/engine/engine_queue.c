@@ -36,7 +36,6 @@ static void look_up(struct engine *e, struct request *r)
     r->n_cached = e->cache_on ? prefix_lookup(&e->prefix, &r->params.salt, r->params.prompt,
                                               engine_cacheable(r))
                               : 0;
-    engine_press_update(e, r);
 }
 
 /* --- followers ------------------------------------------------------------------------------ */
@@ -97,6 +96,7 @@ static void find_leader(struct engine *e, struct request *r)
                 least = gain + 1; /* the next one must be better */
                 r->leader = l;
                 r->leader_tokens = at;
+                r->leader_gain = gain;
             }
         }
 }
@@ -131,6 +131,7 @@ static void wait_in_line(struct engine *e, struct request *r)
     if (r->leader)
         count_follower(e, r->leader, r);
     r->wait.followed |= r->leader != NULL;
+    engine_press_update(e, r);
 }
 
 /* Those who waited for the leader's first n positions look again; UINT32_MAX: all of them. */
@@ -153,7 +154,6 @@ void engine_arrive(struct engine *e, struct request *r)
     request_move(&e->lists, r, REQUEST_WAITING);
     engine_wait_begins(e, r);
     wait_in_line(e, r);
-    engine_press_arrived(e, r);
 }
 
 void engine_progressed(struct engine *e, struct request *r)
@@ -202,6 +202,7 @@ bool engine_preempt(struct engine *e)
     r->n_goal = r->params.n_prompt + r->n_tokens;
     request_move(&e->lists, r, REQUEST_WAITING);
     look_up(e, r);
+    engine_press_update(e, r);
     ENGINE_COUNT(e, preempted, 1);
     return true;
 }

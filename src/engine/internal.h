@@ -51,13 +51,16 @@ struct engine_counters {
 
 /* How fast work goes away, over the last seconds: engine_press.c. */
 struct engine_pace {
-    int64_t pressed_us;      /* in steps that had prompts to compute or to admit ... */
-    uint64_t tokens, admits; /* ... what went off the backlog, and who out of the queue ... */
-    uint64_t steps;          /* ... and how many took tokens off */
-    int64_t busy_us;         /* in any step ... */
-    uint64_t ends;           /* ... and who ended */
-    uint64_t charged;        /* tokens taken off so far, and the others, not yet in the above */
-    uint32_t admitted, ended;
+    int64_t pressed_us;           /* in steps that had prompts to compute or to admit ... */
+    uint64_t admits;              /* ... and who was admitted */
+    int64_t token_us;             /* in steps that took as many tokens of prompts as they may ... */
+    uint64_t tokens, token_steps; /* ... these tokens, and the steps */
+    int64_t place_us;      /* in steps that had too few places for the prompts there were ... */
+    uint64_t place_admits; /* ... and who was admitted after he was kept out by them */
+    int64_t busy_us;       /* in any step ... */
+    uint64_t ends;         /* ... and who ended */
+    uint64_t computed;     /* in the step under way: tokens of prompts, and the others */
+    uint32_t admitted, kept_out, ended;
 };
 
 /* What waits, and microseconds (of tokens nanoseconds) until one less of each does. */
@@ -65,7 +68,8 @@ struct engine_press {
     atomic_ullong backlog; /* prompt tokens: the owner charges, the engine thread takes off */
     atomic_uint queued;    /* requests: the same */
     atomic_ullong token_ns, admit_us, end_us; /* relaxed, by the engine thread ... */
-    atomic_ullong step_us, step_tokens;       /* ... a step that takes off; 0: not yet known */
+    atomic_ullong place_us, places;           /* ... who finds no place; how many are free ... */
+    atomic_ullong step_us, step_tokens;       /* ... a step short of tokens; 0: not yet known */
 };
 
 /* A step: what was planned, as the backend sees it, and how far it is. */
@@ -114,8 +118,9 @@ struct engine {
     /* The owner's. */
     uint32_t last_id;
     bool draining;
-    const char *limit;                   /* see engine_limit */
-    struct engine_stats warm_up;         /* what engine_warm did, left out of engine_stats ... */
+    const char *limit;           /* see engine_limit */
+    uint64_t refused_tokens;     /* that he would have had to compute; UINT64_MAX: not known */
+    struct engine_stats warm_up; /* what engine_warm did, left out of engine_stats ... */
     struct engine_step_stats warm_steps; /* ... and of engine_step_stats */
 
     /* The engine thread's. */
@@ -178,12 +183,13 @@ bool engine_preempt(struct engine *e);
 enum status engine_press_check(struct engine *e, const struct request_params *take, uint32_t n,
                                struct err *err);
 void engine_press_charge(struct engine *e, struct request *r);
+void engine_press_released(struct engine *e, const struct request *r);
 /* Engine thread: what r has still to compute of its prompt, or again, is its charge from here on.
  */
 void engine_press_update(struct engine *e, struct request *r);
-void engine_press_arrived(struct engine *e, const struct request *r); /* after the first of these */
-void engine_press_admitted(struct engine *e);
-void engine_press_step(struct engine *e, bool pressed, int64_t us);
+void engine_press_admitted(struct engine *e,
+                           bool kept_out); /* in a step before for want of places */
+void engine_press_step(struct engine *e, bool pressed, enum plan_limit limit, int64_t us);
 
 /* engine_measure.c */
 void engine_wait_begins(struct engine *e, struct request *r);

@@ -45,6 +45,7 @@ enum request_state {
 /* Steps so far, and those that left somebody out; differences of it tell what a wait was for. */
 struct wait_count {
     uint32_t steps, no_blocks, no_place;
+    uint32_t places;                 /* steps that had too few places for the prompts there were */
     uint32_t prompts, prompt_tokens; /* computed: whole prompts, and tokens of any */
 };
 
@@ -79,7 +80,8 @@ struct request {
 
     /* The engine thread's. */
     uint64_t first_hash;    /* of the prompt's first block; 0: it is shorter than one */
-    uint32_t leader_tokens; /* positions of the leader that this one waits for */
+    uint32_t leader_tokens; /* positions of the leader that this one waits for ... */
+    uint32_t leader_gain;   /* ... and its own that it will then find in the cache */
     uint32_t n_published;   /* blocks that are in the prefix cache */
     uint32_t n_hit;         /* prompt tokens that were in it at admission */
     uint32_t n_tokens;

@@ -295,7 +295,7 @@ static void open_sim(struct sim *s, uint64_t seed, struct totals *totals)
                                    .arg = s};
     struct engine_options options = random_options(s);
     s->engine = fake_open_by_hand(&world, &options, &s->clock);
-    s->engine->prefix.seed = seed; /* else it is random, and buckets with it */
+    s->engine->prefix.seed = s->engine->prefix.expect.seed = seed; /* else they are random */
     s->worst_us = (int64_t)(1.3 * (100 + 100 * 264 + 0.1 * 264 * 264 + 16 * (60 + 0.3 * FAKE_CTX)));
     invite(s);
 }

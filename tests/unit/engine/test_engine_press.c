@@ -103,7 +103,7 @@ static void a_charge_is_what_is_still_to_be_computed(void **state)
     by_hand_finish(&h);
     assert_int_equal(by_hand_stats(&h).backlog_tokens, 0);
     assert_int_equal(ask(&h, 96, 1, &err), STATUS_OK); /* all but its last token is cached */
-    assert_int_equal(by_hand_stats(&h).backlog_tokens, 96);
+    assert_int_equal(by_hand_stats(&h).backlog_tokens, 1);
     engine_drain_messages(h.engine);
     assert_int_equal(by_hand_stats(&h).backlog_tokens, 1);
     assert_int_equal(ask(&h, 90, 2, &err), STATUS_OK);
@@ -111,6 +111,90 @@ static void a_charge_is_what_is_still_to_be_computed(void **state)
     engine_drain_messages(h.engine);
     assert_int_equal(by_hand_stats(&h).backlog_tokens, 1);
     assert_int_equal(h.all[2]->n_past, 0);
+    by_hand_close(&h);
+}
+
+/* The owner cannot know all: of a text that begins like one under way it expects the whole blocks;
+ * what the engine thread finds is the charge. */
+static void the_engine_corrects_what_was_expected(void **state)
+{
+    (void)state;
+    struct by_hand h;
+    by_hand_open(&h, 60, &(struct engine_options){0});
+    by_hand_submit(&h, by_hand_prompt(0, 96, 1, 4));
+    assert_int_equal(by_hand_stats(&h).backlog_tokens, 96);
+    by_hand_submit(&h, by_hand_prompt(0, 96, 1, 4)); /* follows the first */
+    assert_int_equal(by_hand_stats(&h).backlog_tokens, 96 + 1);
+    struct request_params p = by_hand_prompt(0, 100, 1, 4); /* its first 96 are the same */
+    p.prompt[99] = (p.prompt[99] + 1) % FAKE_END;
+    by_hand_submit(&h, p);
+    assert_int_equal(by_hand_stats(&h).backlog_tokens, 96 + 1 + 4);
+    engine_drain_messages(h.engine);
+    assert_int_equal(by_hand_stats(&h).backlog_tokens, 96 + 1 + 4);
+    engine_cancel(h.engine, h.all[0]); /* now the second has it all to compute */
+    engine_drain_messages(h.engine);
+    assert_int_equal(by_hand_stats(&h).backlog_tokens, 96 + 4);
+    by_hand_close(&h);
+}
+
+/* What is dropped from the cache is charged again. Four blocks: the second prompt takes them all.
+ */
+static void what_was_dropped_is_charged(void **state)
+{
+    (void)state;
+    struct by_hand h;
+    struct err err = {0};
+    by_hand_open(&h, 8, &(struct engine_options){0});
+    assert_int_equal(ask(&h, 100, 1, &err), STATUS_OK);
+    by_hand_finish(&h);
+    assert_int_equal(ask(&h, 250, 2, &err), STATUS_OK);
+    by_hand_finish(&h);
+    for (uint32_t i = 0; i < 2; i++) /* else it counts as under way */
+        engine_release(h.engine, h.all[i]);
+    h.n = 0;
+    assert_int_equal(ask(&h, 100, 1, &err), STATUS_OK);
+    assert_int_equal(by_hand_stats(&h).backlog_tokens, 100);
+    by_hand_close(&h);
+}
+
+/* Each finds what the one before it computes, whether they are taken or refused. */
+static void copies_of_a_prompt_are_charged_once(void **state)
+{
+    (void)state;
+    struct by_hand h;
+    struct err err = {0};
+    by_hand_open(&h, 60, &(struct engine_options){.max_queued_tokens = 200});
+    assert_int_equal(ask(&h, 50, 1, &err), STATUS_OK);
+    for (int32_t text = 2; text < 4; text++) {
+        struct request_params p[8];
+        for (uint32_t i = 0; i < 8; i++)
+            p[i] = by_hand_prompt(0, 100, text, 4);
+        enum status status = engine_submit_all(h.engine, p, 8, &h.all[h.n], &err);
+        assert_int_equal(status, text == 2 ? STATUS_OK : STATUS_OVERLOADED);
+        h.n += status == STATUS_OK ? 8 : 0;
+        assert_int_equal(by_hand_stats(&h).backlog_tokens, 50 + 100 + 7);
+        for (uint32_t i = 0; i < 8; i++)
+            request_params_fini(&p[i]);
+    }
+    assert_non_null(strstr(err.text, "107")); /* not 800 */
+    by_hand_close(&h);
+}
+
+/* Prompts whose rows are wanted are computed, whatever is cached. */
+static void a_prompt_that_is_priced_is_charged_whole(void **state)
+{
+    (void)state;
+    struct by_hand h;
+    struct err err = {0};
+    by_hand_open(&h, 60, &(struct engine_options){0});
+    assert_int_equal(ask(&h, 96, 1, &err), STATUS_OK);
+    by_hand_finish(&h);
+    struct request_params p = by_hand_prompt(0, 96, 1, 4);
+    p.logprobs = p.prompt_logprobs = true;
+    by_hand_submit(&h, p);
+    assert_int_equal(by_hand_stats(&h).backlog_tokens, 96);
+    engine_drain_messages(h.engine);
+    assert_int_equal(by_hand_stats(&h).backlog_tokens, 96);
     by_hand_close(&h);
 }
 
@@ -218,6 +302,12 @@ static void told_right_after_a_crowd_in_tokens(void **state)
     after_a_crowd(&(struct engine_options){.max_queued_tokens = 600}, 0.95);
 }
 
+static void told_right_after_a_crowd_in_time(void **state)
+{
+    (void)state;
+    after_a_crowd(&(struct engine_options){.max_queue_ms = 12000}, 0.95);
+}
+
 static void told_right_after_a_crowd_in_requests(void **state)
 {
     (void)state;
@@ -305,7 +395,12 @@ int main(void)
         cmocka_unit_test(the_queue_is_bounded_in_tokens),
         cmocka_unit_test(several_at_once_are_charged_together),
         cmocka_unit_test(a_charge_is_what_is_still_to_be_computed),
+        cmocka_unit_test(the_engine_corrects_what_was_expected),
+        cmocka_unit_test(what_was_dropped_is_charged),
+        cmocka_unit_test(copies_of_a_prompt_are_charged_once),
+        cmocka_unit_test(a_prompt_that_is_priced_is_charged_whole),
         cmocka_unit_test(told_right_after_a_crowd_in_tokens),
+        cmocka_unit_test(told_right_after_a_crowd_in_time),
         cmocka_unit_test(told_right_after_a_crowd_in_requests),
         cmocka_unit_test(told_right_after_a_crowd_in_slots),
         cmocka_unit_test(told_right_under_overload),
