@@ -37,6 +37,7 @@ struct args {
     const char *record;
     const char *warm_prompts;
     bool no_sandbox;
+    bool shared_prefix_cache;
     int log_level;
     struct sandbox sandbox; /* no flag's */
 };
@@ -110,6 +111,9 @@ static const struct flag own_flags[] = {
     {"--warm-prompts", "FILE", "prompts to have in the prefix cache from the start, one request\n"
                                "in JSON a line: {\"messages\": [...]} or {\"prompt\": ...}",
      FLAG_TEXT, FLAG_FIELD(args, warm_prompts)},
+    {"--shared-prefix-cache", NULL, "API keys share cached prompts, so that one can find out what\n"
+                                    "another asked (default: each key has its own)",
+     FLAG_BOOL, FLAG_FIELD(args, shared_prefix_cache)},
     {"--record", "FILE", "new file for a trace of what is asked: times, lengths and hashes,\n"
                          "no text; for `firstlight bench replay`",
      FLAG_TEXT, FLAG_FIELD(args, record)},
@@ -203,6 +207,7 @@ static enum status run(struct args *args, struct err *err)
         .request_timeout_s = args->request_timeout_s,
         .record = args->record,
         .warm_prompts = args->warm_prompts,
+        .shared_prefix_cache = args->shared_prefix_cache,
         .load = load,
         .ready = ready,
         .arg = args,

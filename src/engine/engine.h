@@ -105,7 +105,8 @@ void engine_info(const struct engine *e, struct engine_info *out);
 enum status engine_failure(const struct engine *e, struct err *err);
 
 /* Runs a few throw-away steps so that the first request finds everything warm, then the n prompts,
- * which it takes as engine_submit does, so that the prefix cache holds them; returns when done.
+ * which it takes as engine_submit does, so that the prefix cache holds them: those of the salt
+ * prefix_public for everybody, which go first; returns when done.
  * Before the first submit, on the thread that called engine_open: the owner may be another one from
  * here on, if something (a join, a wake-up) orders this before what it does. */
 enum status engine_warm(struct engine *e, struct request_params *prompts, uint32_t n,
@@ -138,10 +139,14 @@ extern const struct sampling sampling_default;
 /* Takes over one parameter from what the model's publisher recommends, if it says anything. */
 void sampling_recommend(struct sampling *s, const struct generation *g, enum generation_field f);
 
-/* Whose prompts may share cached prefixes: those of one salt. All zero: everybody's. */
+/* Whose prompts may share cached prefixes: those of one salt. All zero: everybody's who has none.
+ */
 struct prefix_salt {
     uint64_t word[2];
 };
+/* The salt of the public part: what is computed under it is found under every salt. It is for
+ * prompts that the server's owner chose (engine_warm), never for those of a client. */
+extern const struct prefix_salt prefix_public;
 
 struct request_params {
     int32_t *prompt; /* n_prompt ids, n_prompt >= 1 */

@@ -21,7 +21,7 @@ enum status kv_init(struct kv *kv, uint32_t n_blocks, uint32_t n_slots, uint32_t
     for (uint32_t i = 0; i < n_blocks; i++)
         kv->free[i] = n_blocks - 1 - i; /* so that block 0 goes first */
     kv->n_free = n_blocks;
-    kv->idle_first = kv->idle_last = KV_NONE;
+    kv->idle_first = kv->idle_last = kv->idle_lasting = KV_NONE;
     return STATUS_OK;
 }
 
@@ -42,13 +42,17 @@ uint32_t kv_blocks_for(uint32_t n_positions)
 
 /* --- the idle list -------------------------------------------------------------------------- */
 
+/* Where a block goes that nobody uses any more: behind the others of its kind. */
 static void idle_append(struct kv *kv, uint32_t id)
 {
     struct kv_block *b = &kv->blocks[id];
-    b->prev = kv->idle_last;
-    b->next = KV_NONE;
-    *(kv->idle_last != KV_NONE ? &kv->blocks[kv->idle_last].next : &kv->idle_first) = id;
-    kv->idle_last = id;
+    b->next = b->lasting ? KV_NONE : kv->idle_lasting;
+    uint32_t *before = b->next != KV_NONE ? &kv->blocks[b->next].prev : &kv->idle_last;
+    b->prev = *before;
+    *before = id;
+    *(b->prev != KV_NONE ? &kv->blocks[b->prev].next : &kv->idle_first) = id;
+    if (b->lasting && kv->idle_lasting == KV_NONE)
+        kv->idle_lasting = id;
     kv->n_idle++;
 }
 
@@ -57,6 +61,8 @@ static void idle_remove(struct kv *kv, uint32_t id)
     const struct kv_block *b = &kv->blocks[id];
     *(b->prev != KV_NONE ? &kv->blocks[b->prev].next : &kv->idle_first) = b->next;
     *(b->next != KV_NONE ? &kv->blocks[b->next].prev : &kv->idle_last) = b->prev;
+    if (kv->idle_lasting == id)
+        kv->idle_lasting = b->next;
     kv->n_idle--;
 }
 
@@ -147,17 +153,23 @@ void kv_keep(struct kv *kv, uint32_t id)
     kv->blocks[id].kept = true;
 }
 
+void kv_keep_lasting(struct kv *kv, uint32_t id)
+{
+    kv_keep(kv, id);
+    kv->blocks[id].lasting = true;
+}
+
 void kv_unkeep(struct kv *kv, uint32_t id)
 {
     REQUIRE(kv->blocks[id].refs > 0);
-    kv->blocks[id].kept = false;
+    kv->blocks[id].kept = kv->blocks[id].lasting = false;
 }
 
 void kv_drop_idle(struct kv *kv, uint32_t id)
 {
     REQUIRE(kv->blocks[id].refs == 0 && kv->blocks[id].kept);
     idle_remove(kv, id);
-    kv->blocks[id].kept = false;
+    kv->blocks[id].kept = kv->blocks[id].lasting = false;
     kv->free[kv->n_free++] = id;
 }
 
@@ -176,22 +188,26 @@ static void count_uses(const struct kv *kv, int *uses)
     }
 }
 
-/* Marks each block of both lists; false when one is in use or comes twice. */
+/* Marks each block of both lists; false when one is in use, comes twice, or stands in the wrong
+ * part of the idle list. */
 static bool mark_lists(const struct kv *kv)
 {
     uint32_t n_idle = 0;
+    bool lasting = false;
     for (uint32_t i = 0; i < kv->n_free; i++) {
-        if (kv->marks[kv->free[i]] != 0 || kv->blocks[kv->free[i]].kept)
+        const struct kv_block *b = &kv->blocks[kv->free[i]];
+        if (kv->marks[kv->free[i]] != 0 || b->kept || b->lasting)
             return false;
         kv->marks[kv->free[i]] = MARK_FREE;
     }
     for (uint32_t id = kv->idle_first; id != KV_NONE; id = kv->blocks[id].next) {
-        if (kv->marks[id] != 0 || !kv->blocks[id].kept)
+        lasting |= id == kv->idle_lasting;
+        if (kv->marks[id] != 0 || !kv->blocks[id].kept || kv->blocks[id].lasting != lasting)
             return false;
         kv->marks[id] = MARK_IDLE;
         n_idle++;
     }
-    return n_idle == kv->n_idle;
+    return n_idle == kv->n_idle && lasting == (kv->idle_lasting != KV_NONE);
 }
 
 bool kv_check(const struct kv *kv)

@@ -1,7 +1,8 @@
 /* KV blocks: which are free, which belong to which request, which are only kept for later.
  *
  *     free:   [ 7 | 3 | 9 | ... ]  a stack of ids; the last one freed is handed out next
- *     idle:   5 <-> 6 <-> 2        kept though nobody uses them, the longest unused first
+ *     idle:   5 <-> 6 <-> 2 | 0 <-> 3   kept though nobody uses them, the longest unused first; the
+ *                          |            lasting ones stand behind all others
  *     tables: slot 0 [ 4 | 1 | 8 |   ]   positions 0..31 | 32..63 | 64..95 | not there yet
  *             slot 1 [ 4 | 2 |   |   ]   block 4 is shared: two references
  *
@@ -23,6 +24,7 @@
 struct kv_block {
     int refs;
     bool kept;
+    bool lasting;        /* kept, and given up only after all that are not lasting */
     uint32_t prev, next; /* in the idle list, while in it */
 };
 
@@ -31,7 +33,8 @@ struct kv {
     uint32_t n_free;
     uint32_t n_idle;
     uint32_t idle_first, idle_last;
-    uint32_t *free; /* (n_blocks), the first n_free are free */
+    uint32_t idle_lasting; /* the first lasting one in the idle list */
+    uint32_t *free;        /* (n_blocks), the first n_free are free */
     struct kv_block *blocks;
     uint32_t n_slots;
     uint32_t table_size; /* blocks of the longest sequence */
@@ -65,7 +68,9 @@ void kv_unpin(struct kv *kv, uint32_t id);
 
 /* A block in use that goes to the idle list, not to the free ones, after its last reference. */
 void kv_keep(struct kv *kv, uint32_t id);
-/* The opposite, for a block in use. */
+/* The same, of one that is given up after all others. */
+void kv_keep_lasting(struct kv *kv, uint32_t id);
+/* The opposite of both, for a block in use. */
 void kv_unkeep(struct kv *kv, uint32_t id);
 /* Makes an idle block free. */
 void kv_drop_idle(struct kv *kv, uint32_t id);

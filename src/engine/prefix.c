@@ -10,6 +10,8 @@
  * that differ early are many (a chat template's start), and the newest are the likeliest. */
 #define TRIES 64
 
+const struct prefix_salt prefix_public = {.word = {UINT64_MAX, UINT64_MAX}};
+
 static uint32_t buckets_for(uint32_t n_blocks)
 {
     uint32_t n = 16;
@@ -67,14 +69,12 @@ static uint64_t mix(uint64_t h, uint64_t word)
     return h ^ h >> 33;
 }
 
-/* Of a node: the chain before it, and its first n tokens. Below the start every chain has a salt of
- * its own already. */
+/* Of a node: the chain before it, whose it is, and its first n tokens. Behind a public node there
+ * are nodes of many salts. */
 static uint64_t hash(const struct prefix *p, uint32_t parent, const struct prefix_salt *salt,
                      const int32_t *tokens, uint32_t n)
 {
-    uint64_t h = mix(p->seed, parent);
-    if (parent == KV_NONE)
-        h = mix(mix(h, salt->word[0]), salt->word[1]);
+    uint64_t h = mix(mix(mix(p->seed, parent), salt->word[0]), salt->word[1]);
     for (uint32_t i = 0; i < n; i++)
         h = mix(h, (uint32_t)tokens[i]);
     return h;
@@ -86,13 +86,29 @@ static uint32_t *bucket(const struct prefix *p, uint32_t *heads, uint32_t parent
     return &heads[hash(p, parent, salt, tokens, n) & p->mask];
 }
 
-static bool same_place(const struct prefix_node *n, uint32_t parent, const struct prefix_salt *salt)
+static bool same_salt(const struct prefix_salt *a, const struct prefix_salt *b)
 {
-    return n->parent == parent && (parent != KV_NONE || memcmp(&n->salt, salt, sizeof *salt) == 0);
+    return a->word[0] == b->word[0] && a->word[1] == b->word[1];
 }
 
-static uint32_t find_full(const struct prefix *p, uint32_t parent, const struct prefix_salt *salt,
-                          const int32_t *tokens)
+static bool same_place(const struct prefix_node *n, uint32_t parent, const struct prefix_salt *salt)
+{
+    return n->parent == parent && same_salt(&n->salt, salt);
+}
+
+static bool is_public(const struct prefix_salt *salt)
+{
+    return same_salt(salt, &prefix_public);
+}
+
+/* Public nodes stand only behind public ones and at the start. */
+static bool may_go_on_public(const struct prefix *p, uint32_t parent)
+{
+    return p->n_public > 0 && (parent == KV_NONE || is_public(&p->nodes[parent].salt));
+}
+
+static uint32_t find_own(const struct prefix *p, uint32_t parent, const struct prefix_salt *salt,
+                         const int32_t *tokens)
 {
     uint32_t id = *bucket(p, p->exact, parent, salt, tokens, KV_BLOCK);
     for (; id != KV_NONE; id = p->nodes[id].next_exact) {
@@ -103,6 +119,16 @@ static uint32_t find_full(const struct prefix *p, uint32_t parent, const struct 
     return KV_NONE;
 }
 
+/* The full node of these tokens behind `parent`: a public one, else one of this salt. */
+static uint32_t find_full(const struct prefix *p, uint32_t parent, const struct prefix_salt *salt,
+                          const int32_t *tokens)
+{
+    uint32_t id = KV_NONE;
+    if (may_go_on_public(p, parent))
+        id = find_own(p, parent, &prefix_public, tokens);
+    return id != KV_NONE ? id : find_own(p, parent, salt, tokens);
+}
+
 static uint32_t common(const struct prefix_node *n, const int32_t *tokens, uint32_t limit)
 {
     uint32_t i = 0;
@@ -111,22 +137,33 @@ static uint32_t common(const struct prefix_node *n, const int32_t *tokens, uint3
     return i;
 }
 
-/* The node behind `parent` that agrees with the most of the first n tokens, and how many. */
-static uint32_t find_longest(const struct prefix *p, uint32_t parent,
-                             const struct prefix_salt *salt, const int32_t *tokens, uint32_t n,
-                             uint32_t *n_common)
+/* Improves upon *n_common common tokens with the node *best. */
+static void find_longer(const struct prefix *p, uint32_t parent, const struct prefix_salt *salt,
+                        const int32_t *tokens, uint32_t n, uint32_t *best, uint32_t *n_common)
 {
-    uint32_t best = KV_NONE, id = *bucket(p, p->first, parent, salt, tokens, 1);
-    *n_common = 0;
+    uint32_t id = *bucket(p, p->first, parent, salt, tokens, 1);
     for (int tries = 0; id != KV_NONE && tries < TRIES; id = p->nodes[id].next_first, tries++) {
         if (!same_place(&p->nodes[id], parent, salt))
             continue;
         uint32_t k = common(&p->nodes[id], tokens, n < KV_BLOCK ? n : KV_BLOCK);
         if (k > *n_common) {
             *n_common = k;
-            best = id;
+            *best = id;
         }
     }
+}
+
+/* The node behind `parent`, public or of this salt, that agrees with the most of the first n
+ * tokens, and how many. */
+static uint32_t find_longest(const struct prefix *p, uint32_t parent,
+                             const struct prefix_salt *salt, const int32_t *tokens, uint32_t n,
+                             uint32_t *n_common)
+{
+    uint32_t best = KV_NONE;
+    *n_common = 0;
+    if (may_go_on_public(p, parent))
+        find_longer(p, parent, &prefix_public, tokens, n, &best, n_common);
+    find_longer(p, parent, salt, tokens, n, &best, n_common);
     return best;
 }
 
@@ -156,7 +193,11 @@ static void link_node(struct prefix *p, uint32_t id, uint32_t parent,
     if (parent != KV_NONE)
         p->nodes[parent].n_children++;
     p->n_nodes++;
-    kv_keep(p->kv, id);
+    p->n_public += is_public(salt);
+    if (is_public(salt))
+        kv_keep_lasting(p->kv, id);
+    else
+        kv_keep(p->kv, id);
 }
 
 static void unlink_node(struct prefix *p, uint32_t id)
@@ -176,6 +217,7 @@ static void unlink_node(struct prefix *p, uint32_t id)
     if (n->parent != KV_NONE)
         p->nodes[n->parent].n_children--;
     p->n_nodes--;
+    p->n_public -= is_public(&n->salt);
     n->n_tokens = 0;
 }
 
@@ -300,13 +342,18 @@ static void remember_dropped(struct prefix *p, const struct prefix_node *n)
     p->dropped[h % PREFIX_DROPPED] = h;
 }
 
+static bool was_dropped(const struct prefix *p, const struct prefix_salt *salt,
+                        const int32_t *tokens)
+{
+    uint64_t h = hash(p, KV_NONE, salt, tokens, KV_BLOCK);
+    return p->dropped[h % PREFIX_DROPPED] == h;
+}
+
 bool prefix_dropped(const struct prefix *p, const struct prefix_salt *salt, const int32_t *tokens,
                     uint32_t n)
 {
-    if (n < KV_BLOCK)
-        return false;
-    uint64_t h = hash(p, KV_NONE, salt, tokens, KV_BLOCK);
-    return p->dropped[h % PREFIX_DROPPED] == h;
+    return n >= KV_BLOCK &&
+           (was_dropped(p, salt, tokens) || was_dropped(p, &prefix_public, tokens));
 }
 
 bool prefix_make_room(struct prefix *p, uint32_t n_blocks)
@@ -334,25 +381,36 @@ static bool in_chains(const struct prefix *p, uint32_t id)
     while (at != id && at != KV_NONE)
         at = p->nodes[at].next_first;
     return at == id &&
-           (n->n_tokens < KV_BLOCK || find_full(p, n->parent, &n->salt, n->tokens) == id);
+           (n->n_tokens < KV_BLOCK || find_own(p, n->parent, &n->salt, n->tokens) == id);
+}
+
+/* It stands behind a full node that is public or of its own salt. */
+static bool parent_fits(const struct prefix *p, const struct prefix_node *n)
+{
+    const struct prefix_node *parent = &p->nodes[n->parent];
+    return parent->n_tokens == KV_BLOCK &&
+           (same_salt(&parent->salt, &n->salt) || is_public(&parent->salt));
 }
 
 bool prefix_check(const struct prefix *p)
 {
-    uint32_t n_nodes = 0, n_children = 0, n_chained = 0;
+    uint32_t n_nodes = 0, n_public = 0, n_children = 0, n_chained = 0;
     for (uint32_t id = 0; id < p->kv->n_blocks; id++) {
         const struct prefix_node *n = &p->nodes[id];
         if (n->n_tokens > 0 && !p->kv->blocks[id].kept)
             return false;
         if (n->n_tokens == 0)
             continue;
-        if (n->parent != KV_NONE && p->nodes[n->parent].n_tokens != KV_BLOCK)
+        if (n->parent != KV_NONE && !parent_fits(p, n))
             return false;
         if (n->n_tokens > KV_BLOCK || !in_chains(p, id))
             return false;
+        if (p->kv->blocks[id].lasting != is_public(&n->salt))
+            return false;
         n_nodes++;
+        n_public += is_public(&n->salt);
         n_children += n->n_children;
         n_chained += n->parent != KV_NONE;
     }
-    return n_nodes == p->n_nodes && n_children == n_chained;
+    return n_nodes == p->n_nodes && n_public == p->n_public && n_children == n_chained;
 }

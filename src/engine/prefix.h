@@ -7,9 +7,22 @@
  * reference; of a block that agrees only in its first tokens, or is only partly filled, these are
  * copied into a block of the request's own. What a hash finds is verified token by token.
  *
+ * Each chain belongs to a salt, and only requests of that salt find it. Those of the salt
+ * prefix_public are the public part, which everybody finds: a request of another salt reads it as
+ * far as it goes, and what the request computes itself branches off there, under its own salt. So a
+ * node's parent has the node's own salt or is public, and nothing that is computed under another
+ * salt is ever public:
+ *
+ *     (start) ── block 4 (public) ─┬─ block 8 (salt A)
+ *                                  └─ block 2 (salt B), the same tokens perhaps
+ *
+ * Public blocks are dropped after all others. Nobody computes them again: from then on each salt
+ * has its own of them.
+ *
  * Blocks become nodes after the step that wrote them (prefix_publish), never before. A node that
  * somebody uses has its whole chain in the user's table, and tables are released from their end, so
- * the block unused for longest never has a node behind it: it can be dropped alone. Engine thread.
+ * the block unused for longest never has a node behind it: it can be dropped alone. The same holds
+ * of public ones, for all others go before them. Engine thread.
  */
 #ifndef FIRSTLIGHT_ENGINE_PREFIX_H
 #define FIRSTLIGHT_ENGINE_PREFIX_H
@@ -42,15 +55,15 @@ struct prefix {
     uint64_t queried_tokens, hit_tokens; /* of all attaches */
     uint64_t evictions;
     uint64_t dropped[PREFIX_DROPPED]; /* hashes of prompts' beginnings, by their last digits */
-    uint32_t n_nodes;
-    struct expect expect; /* what is cached, for the owner */
+    uint32_t n_nodes, n_public;       /* the public ones are counted in both */
+    struct expect expect;             /* what is cached, for the owner */
 };
 
 enum status prefix_init(struct prefix *p, struct kv *kv, struct err *err);
 void prefix_fini(struct prefix *p);
 
-/* How many of the n tokens are cached now. The caller leaves a prompt's last token out: it is
- * always computed, for its logits. */
+/* How many of the n tokens are cached now, in the public part and under the salt. The caller leaves
+ * a prompt's last token out: it is always computed, for its logits. */
 uint32_t prefix_lookup(const struct prefix *p, const struct prefix_salt *salt,
                        const int32_t *tokens, uint32_t n);
 
@@ -80,8 +93,8 @@ void prefix_publish(struct prefix *p, uint32_t slot, uint32_t *n_published,
                     const struct prefix_salt *salt, const struct prefix_text *text,
                     uint32_t n_positions, bool partial);
 
-/* Makes at least n_blocks free, dropping idle blocks, the longest unused first; false, with nothing
- * dropped, when there are too few. */
+/* Makes at least n_blocks free, dropping idle blocks, the longest unused first and public ones
+ * last; false, with nothing dropped, when there are too few. */
 bool prefix_make_room(struct prefix *p, uint32_t n_blocks);
 
 /* Was a prompt that begins with these tokens' first block cached, and dropped? Of the last

@@ -244,6 +244,8 @@ static void work(struct text_job *job)
     const char *bytes = (const char *)evbuffer_pullup(c->body, -1);
     c->prepared = c->form->read(&c->ask, c->ask.kind, bytes ? bytes : "", bytes ? len : 0, &c->err);
     c->ask.stream |= c->stream_asked;
+    if (c->prepared == STATUS_OK && c->keyed)
+        c->prepared = salt_of_key(&c->ask.params.salt, &c->key_secret, &c->err);
     timeline_stamp(&c->timeline, TIMELINE_PARSED);
     if (c->prepared == STATUS_OK)
         c->prepared = check_model(c);
@@ -458,6 +460,8 @@ static void fill(struct call *c, struct server *s, struct http_exchange *x,
     c->stream_asked = question->stream;
     c->coalesce_us = question->coalesce_us;
     c->timeout_s = question->timeout_s;
+    c->keyed = s->keyed;
+    c->key_secret = x->key_secret;
     c->body = question->body;
     c->ask.kind = kind;
     c->timeline = *x->timeline;

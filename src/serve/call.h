@@ -62,6 +62,8 @@ struct call {
     struct trace_line *trace; /* what --record will say of it; NULL without, or without memory */
 
     struct admitted admitted;
+    bool keyed;                    /* its cached prompts are those of its API key ... */
+    struct salt_secret key_secret; /* ... which this makes the salts of */
 
     bool measured;            /* the call's first token */
     struct request_wait wait; /* of the first choice */

@@ -363,8 +363,7 @@ static enum status check(struct server *s, struct http_exchange *x, const struct
                        "grpc-timeout: must be up to 8 digits and one of H, M, S, m, u, n, found "
                        "\"%.40s\"",
                        timeout);
-    return r->needs_key ? keys_check(s->keys, http_header(x, "authorization"), &x->key, err)
-                        : STATUS_OK;
+    return r->needs_key ? server_check_key(s, x, http_header(x, "authorization"), err) : STATUS_OK;
 }
 
 static void begin(struct server *s, struct http_exchange *x)

@@ -12,6 +12,7 @@
 
 #include "base/err.h"
 #include "base/timeline.h"
+#include "serve/salt.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -28,7 +29,8 @@ struct http_exchange {
     const char *query;  /* what follows the '?', not decoded; NULL: none */
     const char *request_id;
     const struct timeline *timeline; /* received */
-    size_t key;                      /* which of the server's API keys it came with */
+    size_t key;                      /* which of the server's API keys it came with ... */
+    struct salt_secret key_secret;   /* ... and what makes the salts of that key's prompts */
     const char *origin;              /* of the page that may read the answer; NULL: none may */
     const struct err *refused;       /* all there is to answer: http_fail with it; HTTP/2 only */
     /* the answer */

@@ -35,6 +35,8 @@ struct server {
     struct http1 *http;
     struct http2 *http2; /* NULL without --grpc-port */
     struct keys *keys;
+    bool keyed;                /* each API key has cached prompts of its own ... */
+    struct salt_secret secret; /* ... by this secret of the process: see salt.h */
     struct access access;      /* before the first request: which pages may ask, by which names */
     struct clients *clients;   /* NULL without --max-requests-per-client */
     struct clients *addresses; /* of connections; NULL without --max-connections-per-address */
@@ -69,6 +71,11 @@ void server_call_ended(struct server *s);
 
 /* Open now, on all ports. */
 uint32_t server_connections(const struct server *s);
+
+/* May this request be answered? Checks the value of its Authorization header (NULL: none came) and
+ * fills what the exchange knows of its key. STATUS_UNAUTHENTICATED, STATUS_NO_MEMORY. */
+enum status server_check_key(struct server *s, struct http_exchange *x, const char *authorization,
+                             struct err *err);
 
 /* routes.c: the http_handler, arg the server. */
 void routes_dispatch(void *server, struct http_exchange *x);

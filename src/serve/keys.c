@@ -137,3 +137,10 @@ enum status keys_check(const struct keys *k, const char *authorization, size_t *
     *index = at;
     return STATUS_OK;
 }
+
+enum status keys_secret(const struct keys *k, size_t index, const struct salt_secret *process,
+                        struct salt_secret *out, struct err *err)
+{
+    REQUIRE(index < k->n);
+    return salt_secret_of_key(out, process, k->list[index].bytes, sizeof k->list[index].bytes, err);
+}

@@ -3,6 +3,7 @@
 #define FIRSTLIGHT_SERVE_KEYS_H
 
 #include "base/err.h"
+#include "serve/salt.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -22,5 +23,9 @@ void keys_first(const struct keys *k, char *out);
  * to send. */
 enum status keys_check(const struct keys *k, const char *authorization, size_t *index,
                        struct err *err);
+
+/* The secret that the salts of this key are made with: see salt.h. */
+enum status keys_secret(const struct keys *k, size_t index, const struct salt_secret *process,
+                        struct salt_secret *out, struct err *err);
 
 #endif

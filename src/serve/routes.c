@@ -257,8 +257,9 @@ static void refuse_path(struct http_exchange *x)
 
 static void refuse_key(struct server *s, struct http_exchange *x, const struct err *e)
 {
-    metrics_refuse(&s->metrics, 401, "invalid_api_key");
-    http_fail(x, e, "invalid_api_key");
+    const char *code = e->code == STATUS_UNAUTHENTICATED ? "invalid_api_key" : NULL;
+    metrics_refuse(&s->metrics, status_http(e->code), code ? code : "memory");
+    http_fail(x, e, code);
 }
 
 static void refuse_method(const struct route *r, struct http_exchange *x)
@@ -309,7 +310,7 @@ void routes_answer(struct server *s, struct http_exchange *x)
         preflight(r, x);
     else if (!method_fits(r, x->method))
         refuse_method(r, x);
-    else if (r->needs_key && keys_check(s->keys, http_header(x, "Authorization"), &x->key, &e))
+    else if (r->needs_key && server_check_key(s, x, http_header(x, "Authorization"), &e))
         refuse_key(s, x, &e);
     else
         r->handler(s, x);

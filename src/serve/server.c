@@ -39,7 +39,9 @@ static enum status warm_up(struct server *s, struct err *err)
     struct warm w = {0};
     int64_t start = clock_now_us();
     engine_info(s->engine, &info);
-    enum status st = path ? warm_read(&w, path, &s->loader, info.n_ctx, err) : STATUS_OK;
+    enum status st = STATUS_OK;
+    if (path)
+        st = warm_read(&w, path, &s->loader, info.n_ctx, s->keyed, err);
     if (st == STATUS_OK)
         st = engine_warm(s->engine, w.all, w.n, err);
     if (st == STATUS_OK && path)
@@ -174,6 +176,15 @@ uint32_t server_connections(const struct server *s)
     return http1_connections(s->http) + (s->http2 ? http2_connections(s->http2) : 0);
 }
 
+enum status server_check_key(struct server *s, struct http_exchange *x, const char *authorization,
+                             struct err *err)
+{
+    enum status st = keys_check(s->keys, authorization, &x->key, err);
+    if (st || !s->keyed)
+        return st;
+    return keys_secret(s->keys, x->key, &s->secret, &x->key_secret, err);
+}
+
 /* First the running requests are cancelled and their streams told so; then there is no more time.
  */
 static void on_deadline(evutil_socket_t fd, short what, void *arg)
@@ -302,7 +313,8 @@ static enum status open_all(struct server *s, struct err *err)
                                   .addresses = s->addresses,
                                   .tls_cert = o->tls_cert,
                                   .tls_key = o->tls_key};
-    if ((st = keys_load(&s->keys, o->api_key_file, err)) || (st = wake_init(&s->loaded, err)) ||
+    if ((st = keys_load(&s->keys, o->api_key_file, err)) ||
+        (st = salt_secret_make(&s->secret, err)) || (st = wake_init(&s->loaded, err)) ||
         (st = open_events(s, err)) ||
         (st = http1_open(&s->http, s->base, &http, routes_dispatch, s, err)) ||
         (st = o->grpc_port >= 0 ? http2_open(&s->http2, s->base, &http2, grpc_dispatch, s, err)
@@ -311,6 +323,7 @@ static enum status open_all(struct server *s, struct err *err)
         (st = o->record ? trace_open(&s->trace, o->record_fd, o->record, err) : STATUS_OK))
         return st;
     set_access(s);
+    s->keyed = s->keys && !o->shared_prefix_cache;
     return start_loading(s, err);
 }
 
@@ -361,6 +374,7 @@ static void close_all(struct server *s)
     clients_free(s->clients);
     clients_free(s->addresses);
     rates_free(s->rates);
+    explicit_bzero(&s->secret, sizeof s->secret);
     if (s->base)
         event_base_free(s->base);
     mem_free(s);

@@ -13,12 +13,19 @@
 struct reader {
     const struct loader *loader;
     uint32_t n_ctx;
+    bool keyed;
     struct err *err;
 };
 
 static enum status add(struct warm *w, const struct reader *r, struct tokens *ids,
                        const struct prefix_salt *salt)
 {
+    bool salted = (salt->word[0] | salt->word[1]) != 0;
+    if (salted && r->keyed)
+        return err_param(r->err, STATUS_INVALID, "cache_salt",
+                         "cache_salt: with API keys each key has salts of its own, which no line "
+                         "here can name: leave it out and all keys share the prompt, or start with "
+                         "--shared-prefix-cache");
     if (ids->count >= r->n_ctx)
         return err_set(r->err, STATUS_INVALID,
                        "the prompt has %zu tokens, but the context holds %u", ids->count, r->n_ctx);
@@ -28,10 +35,13 @@ static enum status add(struct warm *w, const struct reader *r, struct tokens *id
     if (!all)
         return err_set(r->err, STATUS_NO_MEMORY, "no memory for the prompts");
     w->all = all;
-    all[w->n++] = (struct request_params){
+    /* Public ones first, so that the others' chains branch off theirs. */
+    uint32_t at = salted ? w->n : w->n_public++;
+    memmove(&all[at + 1], &all[at], (w->n++ - at) * sizeof *all);
+    all[at] = (struct request_params){
         .prompt = ids->ids,
         .n_prompt = (uint32_t)ids->count,
-        .salt = *salt,
+        .salt = salted ? *salt : prefix_public,
         .max_tokens = 1,
         .sampling = sampling_default,
     };
@@ -59,9 +69,9 @@ static enum status read_line(struct warm *w, const struct reader *r, const char 
 }
 
 enum status warm_read(struct warm *w, const char *path, const struct loader *loader, uint32_t n_ctx,
-                      struct err *err)
+                      bool keyed, struct err *err)
 {
-    struct reader r = {.loader = loader, .n_ctx = n_ctx, .err = err};
+    struct reader r = {.loader = loader, .n_ctx = n_ctx, .keyed = keyed, .err = err};
     FILE *f = fopen(path, "re");
     if (!f)
         return err_set(err, STATUS_IO, "cannot read the prompts in %s: %s", path, strerror(errno));

@@ -75,6 +75,29 @@ static void a_salt_keeps_tenants_apart(void **state)
     by_hand_close(&h);
 }
 
+/* What was computed at the start for everybody is found under every salt; behind it each salt has
+ * its own, and only its own requests follow each other. */
+static void the_public_part_is_everybodys(void **state)
+{
+    (void)state;
+    struct by_hand h;
+    by_hand_open(&h, 60, &(struct engine_options){0});
+    struct request_params p = by_hand_prompt(80, 80, 0, 1);
+    p.salt = prefix_public;
+    by_hand_submit(&h, p);
+    by_hand_finish(&h);
+    for (uint64_t i = 0; i < 4; i++) { /* all with the same 160 tokens */
+        p = by_hand_prompt(80, 160, 1, 3);
+        p.salt.word[0] = i / 2;
+        by_hand_submit(&h, p);
+    }
+    by_hand_finish(&h);
+    for (uint32_t i = 1; i < h.n; i++)
+        assert_int_equal(request_cached_tokens(h.all[i]), i % 2 ? 80 : 159);
+    assert_int_equal(by_hand_computed(&h), 80 + 2 * (80 + 1));
+    by_hand_close(&h);
+}
+
 /* --- leaders -------------------------------------------------------------------------------- */
 
 static void cancel_the_first(struct by_hand *h)
@@ -170,6 +193,7 @@ int main(void)
         cmocka_unit_test(of_a_partly_shared_block_followers_wait_for_the_whole),
         cmocka_unit_test(without_the_cache_everybody_computes),
         cmocka_unit_test(a_salt_keeps_tenants_apart),
+        cmocka_unit_test(the_public_part_is_everybodys),
         cmocka_unit_test(when_the_leader_is_cancelled_one_who_waits_takes_over),
         cmocka_unit_test(a_leader_is_as_urgent_as_who_waits_for_it),
         cmocka_unit_test(under_srpf_too),

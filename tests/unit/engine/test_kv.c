@@ -79,6 +79,40 @@ static void kept_blocks_wait_the_longest_unused_first(void **state)
     kv_fini(&kv);
 }
 
+static void lasting_blocks_stand_behind_all_others(void **state)
+{
+    (void)state;
+    struct kv kv;
+    assert_int_equal(kv_init(&kv, 6, 6, 64, NULL), STATUS_OK);
+    uint32_t ids[6];
+    for (uint32_t slot = 0; slot < 6; slot++) {
+        assert_true(kv_grow(&kv, slot, 1));
+        ids[slot] = kv_table(&kv, slot)[0];
+        (slot < 2 ? kv_keep_lasting : kv_keep)(&kv, ids[slot]);
+    }
+    for (uint32_t slot = 0; slot < 6; slot++) {
+        kv_release(&kv, slot);
+        assert_true(kv_check(&kv));
+    }
+    const uint32_t order[] = {ids[2], ids[3], ids[4], ids[5], ids[0], ids[1]};
+    kv_drop_idle(&kv, ids[3]); /* from the middle */
+    kv_share(&kv, 0, ids[0]);  /* the first of the lasting ones */
+    assert_true(kv_check(&kv));
+    kv_release(&kv, 0);
+    assert_int_equal(kv.idle_last, ids[0]);
+    for (int i = 0; i < 6; i++)
+        if (order[i] != ids[3] && order[i] != ids[0]) {
+            assert_int_equal(kv.idle_first, order[i]);
+            kv_drop_idle(&kv, order[i]);
+            assert_true(kv_check(&kv));
+        }
+    assert_int_equal(kv.idle_first, ids[0]);
+    kv_drop_idle(&kv, ids[0]);
+    assert_int_equal(kv.n_free, 6);
+    assert_true(kv_check(&kv));
+    kv_fini(&kv);
+}
+
 static void swaps_a_block_for_another_with_the_same_content(void **state)
 {
     (void)state;
@@ -132,6 +166,9 @@ static void check_finds_damage(void **state)
     assert_false(kv_check(&kv));
     kv.idle_first = used;
     assert_true(kv_check(&kv));
+    kv.blocks[used].lasting = true; /* among those that are not */
+    assert_false(kv_check(&kv));
+    kv.blocks[used].lasting = false;
     kv_fini(&kv);
 }
 
@@ -139,8 +176,9 @@ static void use_at_random(struct kv *kv, struct random *random)
 {
     uint32_t slot = random_below(random, 16);
     if (kv->lens[slot] > 0 && random_below(random, 2) == 0) {
-        if (random_below(random, 2) == 0)
-            kv_keep(kv, kv_table(kv, slot)[kv->lens[slot] - 1]);
+        uint32_t id = kv_table(kv, slot)[kv->lens[slot] - 1], how = random_below(random, 4);
+        if (how < 2 && !kv->blocks[id].kept)
+            (how == 0 ? kv_keep : kv_keep_lasting)(kv, id);
         kv_release(kv, slot);
     } else if (kv->n_idle > 0 && random_below(random, 3) == 0) {
         kv_drop_idle(kv, kv->idle_first);
@@ -173,6 +211,7 @@ int main(void)
         cmocka_unit_test(grows_and_releases),
         cmocka_unit_test(a_shared_block_lives_until_its_last_user_leaves),
         cmocka_unit_test(kept_blocks_wait_the_longest_unused_first),
+        cmocka_unit_test(lasting_blocks_stand_behind_all_others),
         cmocka_unit_test(swaps_a_block_for_another_with_the_same_content),
         cmocka_unit_test(counts_positions_in_blocks),
         cmocka_unit_test(check_finds_damage),
