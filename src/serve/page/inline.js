@@ -16,6 +16,7 @@ const PLAIN = /[^\\`*_~[\]!<&\n:]+/y;
 const ENTITY = /&(?:#(\d{1,7})|#[xX]([0-9a-fA-F]{1,6})|([a-z]{2,6}));/y;
 const ANGLE = /<((?:https?:\/\/|mailto:)[^\s<>]{1,2000})>/iy;
 const BARE = /:\/\/[^\s<>"`\\]{1,2000}/y;
+const TAIL = 7; /* what may stand before an address: a character, and "https" */
 const PUNCTUATION = /[!-/:-@[-`{-~]/;
 const ENTITIES = {
     amp: '&',
@@ -58,8 +59,17 @@ function plain(scan) {
 
 function text(scan, s) {
     const last = scan.nodes.at(-1);
-    if (last?.t === 'text') last.s += s;
-    else scan.nodes.push({ t: 'text', s });
+    if (last?.t !== 'text') {
+        scan.nodes.push(textNode(s));
+        return;
+    }
+    last.s += s;
+    last.tail = (last.tail + s).slice(-TAIL);
+}
+
+/* Of the whole text nothing is read while it grows: the engine would copy all of it each time. */
+function textNode(s) {
+    return { t: 'text', s, tail: s.slice(-TAIL) };
 }
 
 /* Each takes what begins at scan.at and returns true, or returns false: then it is a character. */
@@ -184,7 +194,7 @@ function angle(scan) {
 function bareUrl(scan) {
     const last = scan.nodes.at(-1);
     const scheme =
-        last?.t === 'text' && /(?:^|[^\p{L}\p{N}_])(https?)$/iu.exec(last.s.slice(-7))?.[1];
+        last?.t === 'text' && /(?:^|[^\p{L}\p{N}_])(https?)$/iu.exec(last.tail)?.[1];
     BARE.lastIndex = scan.at;
     const found = scheme && BARE.exec(scan.src);
     if (!found) return false;
@@ -218,8 +228,8 @@ function openImage(scan) {
 }
 
 function bracket(scan, image, n) {
-    const node = { t: 'text', s: image ? '![' : '[' };
-    scan.nodes.push(node, { t: 'text', s: '' });
+    const node = textNode(image ? '![' : '[');
+    scan.nodes.push(node, textNode(''));
     scan.brackets.push({ node, at: scan.nodes.length - 2, image, before: scan.last });
     scan.at += n;
     return true;

@@ -193,7 +193,8 @@ function growList(node, before, after) {
     if (
         before.ordered !== after.ordered ||
         before.tight !== after.tight ||
-        before.first !== after.first
+        before.first !== after.first ||
+        directionOf(before.src) !== directionOf(after.src)
     )
         return false;
     let same = 0;
