@@ -2,7 +2,7 @@
 #
 # One library of everything but main, one binary, one program per tests/**/test_*.c. All of them are
 # found by pattern: adding a file needs no change here. CONFIG picks the build folder and flags:
-# release (default), debug, asan, ubsan, tsan, fuzz.
+# release (default), debug, asan, ubsan, tsan, fuzz, oss-fuzz.
 
 CONFIG ?= release
 ifeq ($(origin CC),default)
@@ -36,6 +36,7 @@ CONFIG_asan := -O1 -DFIRSTLIGHT_DEBUG -fsanitize=address -fno-omit-frame-pointer
 CONFIG_ubsan := -O1 -DFIRSTLIGHT_DEBUG -fsanitize=undefined -fno-sanitize-recover=undefined
 CONFIG_tsan := -O1 -DFIRSTLIGHT_DEBUG -fsanitize=thread
 CONFIG_fuzz := -O1 -DFIRSTLIGHT_DEBUG -fsanitize=fuzzer-no-link,address,undefined
+CONFIG_oss-fuzz := -DFIRSTLIGHT_DEBUG # contrib/oss-fuzz/build.sh: the rest comes in CFLAGS
 # Sanitizers open files and start programs of their own, so such a build is never confined.
 SANITIZED := $(if $(filter -fsanitize%,$(CONFIG_$(CONFIG)) $(CFLAGS)),-DFIRSTLIGHT_SANITIZED)
 ALL_CFLAGS := $(BASE_FLAGS) $(CONFIG_$(CONFIG)) $(SANITIZED) $(CFLAGS)
@@ -48,7 +49,10 @@ ISA_avxvnni := $(ISA_avx2) -mavxvnni
 ISA_avx512 := $(ISA_avx2) -mavx512f -mavx512bw -mavx512dq -mavx512vl -mprefer-vector-width=512
 ISA_avx512vnni := $(ISA_avx512) -mavx512vnni
 ISA_avx512bf16 := $(ISA_avx512) -mavx512bf16
-isa_of = $(ISA_$(lastword $(subst _, ,$(basename $(notdir $(1))))))
+isa_of = $(ISA_$(lastword $(subst _, ,$(basename $(notdir $(1)))))) $(KERNELS_$(CONFIG))
+# No fuzz target runs a kernel, and instrumented ones take clang many minutes.
+KERNELS_fuzz := -fno-sanitize=all
+KERNELS_oss-fuzz := -fno-sanitize=all
 
 SOURCES := $(filter-out src/cli/main.c,$(sort $(shell find src -name '*.c')))
 PROTOS := firstlight grpc/health/v1/health grpc/reflection/v1/reflection
@@ -234,9 +238,15 @@ $(B)/headers/%.ok: %.h $(HEADERS) $(B)/flags
 
 .PHONY: fuzz
 fuzz: ## the fuzz targets with libFuzzer, for: build/fuzz/tests/fuzz/fuzz_X tests/fuzz/corpus/X
+	@tools/deps build test fuzz
 	$(SUBMAKE) CONFIG=fuzz CC=clang fuzzers
 .PHONY: fuzzers
 fuzzers: $(FUZZ_BINS)
+
+SECONDS ?= 60
+.PHONY: fuzz-all
+fuzz-all: fuzz ## every fuzz target and the page's markdown, SECONDS (60) each; fails when one finds something
+	@tools/fuzz-all $(SECONDS) $(FUZZERS:%.c=build/fuzz/%)
 
 .PHONY: bench-tokenizers
 bench-tokenizers: $(B)/tests/bench/tokenizers ## milliseconds for a megabyte of each kind of text
