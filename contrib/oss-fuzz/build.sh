@@ -11,7 +11,7 @@
 cd "${FIRSTLIGHT_DIR:-$SRC/firstlight}"
 
 packages="libevent libevent_pthreads libevent_openssl libnghttp2 libprotobuf-c jansson libpcre2-8
-          libutf8proc libcurl libssl libcrypto zlib"
+          libutf8proc libcurl libssl libcrypto libseccomp zlib"
 # shellcheck disable=SC2086 # a list of names, split on purpose
 flags="-std=c17 -D_GNU_SOURCE -DFIRSTLIGHT_DEBUG -Isrc -Ibuild -Itests -pthread
        $(pkg-config --cflags $packages)"
