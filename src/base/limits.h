@@ -38,9 +38,14 @@
 #define LIMIT_BODY_BYTES          (8u << 20)  /* decoded bytes of a request body */
 #define LIMIT_BODY_INLINE         (64u << 10) /* larger bodies are parsed by the text worker */
 #define LIMIT_HEADER_BYTES        (16u << 10) /* all request headers together */
+#define LIMIT_BODY_UNASKED        (4u << 10)  /* of a body for a path that takes none */
 #define LIMIT_JSON_DEPTH          64
-#define LIMIT_MESSAGES            4096       /* messages of one chat request */
-#define LIMIT_TOKENIZE_BYTES      (1u << 20) /* of a text that is only to become tokens */
+#define LIMIT_JSON_CONTAINERS     (64u << 10)   /* objects and arrays of a request */
+#define LIMIT_JSON_STRINGS        (128u << 10)  /* strings of a request, names among them */
+#define LIMIT_JSON_NUMBERS        (1088u << 10) /* other values: LIMIT_CONTEXT ids, and some */
+#define LIMIT_QUESTION_BYTES      (64u << 20)   /* a message of gRPC, unpacked */
+#define LIMIT_MESSAGES            4096          /* messages of one chat request */
+#define LIMIT_TOKENIZE_BYTES      (1u << 20)    /* of a text that is only to become tokens */
 #define LIMIT_STOP_STRINGS        4
 #define LIMIT_STOP_BYTES          256  /* bytes of one stop string */
 #define LIMIT_LOGIT_BIAS          1024 /* entries of logit_bias */
@@ -56,45 +61,49 @@
 #define LIMIT_DEFAULT_MAX_TOKENS  512 /* max_tokens when a request names none */
 
 /* Server */
-#define LIMIT_CONNECTIONS         1024
-#define LIMIT_REQUEST_SECONDS     10 /* a whole request must have arrived */
-#define LIMIT_IDLE_SECONDS        5  /* without any progress while it arrives */
-#define LIMIT_KEEPALIVE_SECONDS   75 /* an idle connection between requests */
-#define LIMIT_DRAIN_SECONDS       30 /* --drain-timeout */
-#define LIMIT_SSE_COMMENT_SECONDS 15 /* --sse-comment */
-#define LIMIT_WRITE_SECONDS       60 /* a client that takes nothing of its answer for so long */
-#define LIMIT_LINGER_SECONDS      2  /* a refused connection stays to read its answer */
-#define LIMIT_PIPELINED_BYTES     (64u << 10) /* sent ahead of the answer to an earlier request */
-#define LIMIT_STREAM_BUFFER       (4u << 10)  /* written and not yet taken; then tokens gather */
-#define LIMIT_COALESCE_MS         10000       /* --grpc-coalesce-ms */
-#define LIMIT_H2_FIELDS           64 /* header fields over HTTP/2, of a request and of an answer */
-#define LIMIT_H2_STREAMS          1024        /* under way on one connection */
-#define LIMIT_H2_UNREAD           (32u << 20) /* bodies of one connection that nobody has read */
-#define LIMIT_H2_UNSENT           (32u << 20) /* answers it does not take; no more then */
-#define LIMIT_H2_QUEUED           4096        /* frames without a body that it does not take */
-#define LIMIT_H2_IDLE_SECONDS     300         /* a connection without streams */
-#define LIMIT_H2_PING_SECONDS     60   /* of silence with streams under way, then a ping asks */
-#define LIMIT_H2_PONG_SECONDS     20   /* for its answer */
-#define LIMIT_H2_IDLE_FRAMES      200  /* in a second: pings, settings, priorities, empty data */
-#define LIMIT_H2_RESETS           200  /* streams reset in a second, beyond LIMIT_H2_STREAMS */
-#define LIMIT_TRACE_LINES         4096 /* of --record that wait for the disk; more are dropped */
-#define LIMIT_TRACE_BYTES         (16u << 20)  /* of those lines */
-#define LIMIT_RECENT_REQUESTS     256          /* of /v1/debug/requests */
-#define LIMIT_LIVE_BUFFER         (128u << 10) /* events that a reader has not taken */
-#define LIMIT_LIVE_REQUESTS       64 /* requests in one event, and told of when a reader comes */
-#define LIMIT_LIVE_WINDOW_SECONDS 60 /* that its percentiles are of */
-#define LIMIT_PAGE_BYTES          200000 /* the page's files, gzipped, all together */
-#define LIMIT_WARM_PROMPTS        1024   /* prompts of --warm-prompts */
-#define LIMIT_API_KEYS            1024
-#define LIMIT_API_KEY_BYTES       256
-#define LIMIT_ADDRESS_CONNECTIONS 0  /* --max-connections-per-address; 0: no bound */
-#define LIMIT_REQUEST_RATE        0  /* --max-requests-per-second of a client; 0: no bound */
-#define LIMIT_TOKEN_RATE          0  /* --max-tokens-per-second of a client; 0: no bound */
-#define LIMIT_RATE_BURST_SECONDS  10 /* --rate-burst: of its rate, that a client may use at once */
-#define LIMIT_RATE_CLIENTS        32768 /* whose rates are known; a new one takes an idle place */
-#define LIMIT_CORS_ORIGINS        64    /* of --cors-origin */
-#define LIMIT_ALLOWED_HOSTS       64    /* of --allowed-host */
-#define LIMIT_HOST_BYTES          255   /* of a host's name in a request */
+#define LIMIT_CONNECTIONS          1024
+#define LIMIT_REQUEST_MEMORY       (1u << 30)  /* --max-request-memory, where it is not given */
+#define LIMIT_REQUEST_MEMORY_LEAST (64u << 20) /* and at least */
+#define LIMIT_UNSENT_MEMORY        (1u << 30)  /* --max-unsent-memory, where it is not given */
+#define LIMIT_UNSENT_MEMORY_LEAST  (64u << 20) /* and at least */
+#define LIMIT_REQUEST_SECONDS      10          /* a whole request must have arrived */
+#define LIMIT_IDLE_SECONDS         5           /* without any progress while it arrives */
+#define LIMIT_KEEPALIVE_SECONDS    75          /* an idle connection between requests */
+#define LIMIT_DRAIN_SECONDS        30          /* --drain-timeout */
+#define LIMIT_SSE_COMMENT_SECONDS  15          /* --sse-comment */
+#define LIMIT_WRITE_SECONDS        60 /* a client that takes nothing of its answer for so long */
+#define LIMIT_LINGER_SECONDS       2  /* a refused connection stays to read its answer */
+#define LIMIT_PIPELINED_BYTES      (64u << 10) /* sent ahead of the answer to an earlier request */
+#define LIMIT_STREAM_BUFFER        (4u << 10)  /* written and not yet taken; then tokens gather */
+#define LIMIT_COALESCE_MS          10000       /* --grpc-coalesce-ms */
+#define LIMIT_H2_FIELDS            64 /* header fields over HTTP/2, of a request and of an answer */
+#define LIMIT_H2_STREAMS           1024        /* under way on one connection */
+#define LIMIT_H2_UNREAD            (32u << 20) /* bodies of one connection that nobody has read */
+#define LIMIT_H2_UNSENT            (32u << 20) /* answers it does not take; no more then */
+#define LIMIT_H2_QUEUED            4096        /* frames without a body that it does not take */
+#define LIMIT_H2_IDLE_SECONDS      300         /* a connection without streams */
+#define LIMIT_H2_PING_SECONDS      60   /* of silence with streams under way, then a ping asks */
+#define LIMIT_H2_PONG_SECONDS      20   /* for its answer */
+#define LIMIT_H2_IDLE_FRAMES       200  /* in a second: pings, settings, priorities, empty data */
+#define LIMIT_H2_RESETS            200  /* streams reset in a second, beyond LIMIT_H2_STREAMS */
+#define LIMIT_TRACE_LINES          4096 /* of --record that wait for the disk; more are dropped */
+#define LIMIT_TRACE_BYTES          (16u << 20)  /* of those lines */
+#define LIMIT_RECENT_REQUESTS      256          /* of /v1/debug/requests */
+#define LIMIT_LIVE_BUFFER          (128u << 10) /* events that a reader has not taken */
+#define LIMIT_LIVE_REQUESTS        64 /* requests in one event, and told of when a reader comes */
+#define LIMIT_LIVE_WINDOW_SECONDS  60 /* that its percentiles are of */
+#define LIMIT_PAGE_BYTES           200000 /* the page's files, gzipped, all together */
+#define LIMIT_WARM_PROMPTS         1024   /* prompts of --warm-prompts */
+#define LIMIT_API_KEYS             1024
+#define LIMIT_API_KEY_BYTES        256
+#define LIMIT_ADDRESS_CONNECTIONS  0  /* --max-connections-per-address; 0: no bound */
+#define LIMIT_REQUEST_RATE         0  /* --max-requests-per-second of a client; 0: no bound */
+#define LIMIT_TOKEN_RATE           0  /* --max-tokens-per-second of a client; 0: no bound */
+#define LIMIT_RATE_BURST_SECONDS   10 /* --rate-burst: of its rate, that a client may use at once */
+#define LIMIT_RATE_CLIENTS         32768 /* whose rates are known; a new one takes an idle place */
+#define LIMIT_CORS_ORIGINS         64    /* of --cors-origin */
+#define LIMIT_ALLOWED_HOSTS        64    /* of --allowed-host */
+#define LIMIT_HOST_BYTES           255   /* of a host's name in a request */
 
 /* Engine */
 #define LIMIT_SLOTS         1024         /* requests known at once, waiting or running */

@@ -12,8 +12,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define COMMAND "serve"
-#define NO_PORT SERVE_SANDBOX_NO_PORT
+#define COMMAND      "serve"
+#define NO_PORT      SERVE_SANDBOX_NO_PORT
+#define MEMORY_LEAST (4 * LIMIT_BODY_BYTES) /* half of it holds a body, packed and unpacked */
 
 struct args {
     struct options options;
@@ -34,6 +35,7 @@ struct args {
     uint32_t max_per_address;
     uint32_t max_connections;
     uint32_t slots;
+    size_t request_memory;
     const char *record;
     const char *warm_prompts;
     bool no_sandbox;
@@ -100,6 +102,11 @@ static const struct flag own_flags[] = {
      FLAG_U32, FLAG_FIELD(args, max_per_address), .min = 1, .max = 65536},
     {"--max-connections", "N", "connections at once; more get 503 (default 1024)",
      FLAG_U32, FLAG_FIELD(args, max_connections), .min = 1, .max = 65536},
+    {"--max-request-memory", "SIZE",
+     "of the bodies of all requests until they are tokens; one client\n"
+     "has at most half, more get 503 (default: an eighth of the memory\n"
+     "that the model leaves, 64M to 1G)",
+     FLAG_SIZE, FLAG_FIELD(args, request_memory)},
     {"--request-timeout", "SECONDS", "for a whole answer, waiting included; then 408\n"
                                      "(default: none; a request may ask for less)",
      FLAG_U32, FLAG_FIELD(args, request_timeout_s), .min = 1, .max = LIMIT_TIMEOUT_SECONDS},
@@ -181,6 +188,12 @@ static enum status run(struct args *args, struct err *err)
         return err_set(err, STATUS_INVALID,
                        "--warm-prompts needs the prefix cache, which "
                        "--no-prefix-cache turns off");
+    if (args->request_memory > 0 && args->request_memory < MEMORY_LEAST)
+        return err_set(
+            err, STATUS_INVALID,
+            "--max-request-memory: must be at least %uM, so that one client's half holds "
+            "the largest body, found %zu bytes",
+            MEMORY_LEAST >> 20, args->request_memory);
     bool has_grpc = args->grpc_port != NO_PORT;
     if (!args->tls_cert != !args->tls_key || (args->tls_cert && !has_grpc))
         return err_set(
@@ -204,6 +217,7 @@ static enum status run(struct args *args, struct err *err)
         .token_rate = args->token_rate,
         .rate_burst_s = args->rate_burst_s,
         .max_per_client = args->max_per_client,
+        .request_memory = args->request_memory,
         .request_timeout_s = args->request_timeout_s,
         .record = args->record,
         .warm_prompts = args->warm_prompts,

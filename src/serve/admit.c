@@ -9,12 +9,28 @@
 #include <string.h>
 #include <sys/socket.h>
 
+struct client admit_client(const struct server *s, bool needs_key, size_t key,
+                           const struct sockaddr *peer)
+{
+    return s->keys && needs_key ? clients_of_key(key) : clients_of_address(peer);
+}
+
+enum status admit_body(struct server *s, struct hold *held, const struct client *who,
+                       size_t announced, struct err *err)
+{
+    if (!budget_open(held, &s->request_memory, who))
+        return http_no_room(held, err);
+    if (budget_fits(held, announced))
+        return STATUS_OK;
+    s->request_memory.refused++;
+    return http_no_room(held, err);
+}
+
 static struct client client_of(const struct server *s, const struct http_exchange *x)
 {
     struct sockaddr_storage peer;
-    if (s->keys)
-        return clients_of_key(x->key);
-    return clients_of_address(http_peer(x, &peer) ? (const struct sockaddr *)&peer : NULL);
+    bool known = http_peer(x, &peer);
+    return admit_client(s, true, x->key, known ? (const struct sockaddr *)&peer : NULL);
 }
 
 /* One of his requests ends within half the usual time of one, by the middle of those so far. */

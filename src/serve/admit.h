@@ -13,6 +13,15 @@ struct admitted {
     uint32_t n; /* that count as under way: one, then one for each of its answers */
 };
 
+/* Who asks: with keys, where the path needs one, that key; else his address (NULL: unknown). */
+struct client admit_client(const struct server *s, bool needs_key, size_t key,
+                           const struct sockaddr *peer);
+
+/* A body comes, of so many bytes in all (0: unknown); from here on it is held of the
+ * server's budget. STATUS_UNAVAILABLE: there is no room for it, which was counted. */
+enum status admit_body(struct server *s, struct hold *held, const struct client *who,
+                       size_t announced, struct err *err);
+
 /* A request comes. STATUS_OVERLOADED: *limit is the one that is reached, for /metrics, and the
  * exchange says when to come back. */
 enum status admit_begin(struct server *s, struct http_exchange *x, struct admitted *out,

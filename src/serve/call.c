@@ -147,6 +147,14 @@ static void unlink_call(struct call *c)
         c->next->prev = c->prev;
 }
 
+static void forget_body(struct call *c)
+{
+    if (c->body)
+        evbuffer_free(c->body);
+    c->body = NULL;
+    budget_end(&c->held);
+}
+
 /* Frees the call if nobody holds it any more. */
 void call_let_go(struct call *c)
 {
@@ -161,8 +169,7 @@ void call_let_go(struct call *c)
     unlink_call(c);
     event_del(&c->timer);
     openai_request_fini(&c->ask);
-    if (c->body)
-        evbuffer_free(c->body);
+    forget_body(c);
     buf_fini(&c->out);
     buf_fini(&c->logprobs);
     for (uint32_t i = 0; i < c->n_choices; i++)
@@ -384,8 +391,7 @@ static void done(struct text_job *job)
 {
     struct call *c = (struct call *)(void *)job;
     c->preparing = false;
-    evbuffer_free(c->body);
-    c->body = NULL;
+    forget_body(c);
     admit_tokens(c->server, c->x, &c->admitted, tokens_read(c));
     if (!c->x)
         call_let_go(c);
@@ -405,6 +411,7 @@ static void prepare(struct call *c)
     c->preparing = text_worker_submit(c->server->text, &c->job);
     if (c->preparing)
         return;
+    forget_body(c);
     err_set(&c->err, STATUS_OVERLOADED, "too many large requests at once: try again");
     refuse_overload(c, &c->err, "text_worker");
 }
@@ -463,6 +470,7 @@ static void fill(struct call *c, struct server *s, struct http_exchange *x,
     c->keyed = s->keyed;
     c->key_secret = x->key_secret;
     c->body = question->body;
+    budget_move(&c->held, &x->held);
     c->ask.kind = kind;
     c->timeline = *x->timeline;
     c->answer = (struct answer){

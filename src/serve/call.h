@@ -43,6 +43,7 @@ struct call {
     bool stream_asked; /* beside the question */
     float timeout_s;   /* that came beside the question; 0: none */
     struct evbuffer *body;
+    struct hold held; /* of the body and what it becomes, until it is tokens */
     struct openai_request ask;
     struct timeline timeline; /* until the answer; then that of the choice that came first */
     enum status prepared;

@@ -27,6 +27,12 @@ struct client clients_of_key(uint64_t index)
     return (struct client){.word = {KEYS, index}};
 }
 
+bool clients_is_key(const struct client *who, uint64_t *index)
+{
+    *index = who->word[1];
+    return who->word[0] == KEYS;
+}
+
 /* IPv4 as IPv6 has it (RFC 4291, 2.5.5.2), whichever socket it came to. */
 struct client clients_of_address(const struct sockaddr *address)
 {

@@ -5,6 +5,7 @@
 
 #include "base/err.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct sockaddr;
@@ -14,6 +15,7 @@ struct client {
     uint64_t word[2];
 };
 struct client clients_of_key(uint64_t index);
+bool clients_is_key(const struct client *who, uint64_t *index);
 struct client clients_of_address(const struct sockaddr *address); /* NULL: unknown, one for all */
 
 /* At most max_each requests of each client, and room for max_clients who have one. */

@@ -31,7 +31,7 @@ void conn_shut(struct conn *c)
     shutdown(c->fd, SHUT_RDWR);
 }
 
-/* What is refused here; the first also stands for what is not in the list. */
+/* What is refused here of connections; the first also stands for what is not in the list. */
 static const struct {
     int status;
     const char *phrase;
@@ -72,26 +72,58 @@ static const char *again(int http_status)
     return http_status == 503 || http_status == 429 ? "Retry-After: 1\r\n" : "";
 }
 
+static const char *phrase_of(int http_status)
+{
+    return http_status == 401   ? "Unauthorized"
+           : http_status == 403 ? "Forbidden"
+           : http_status == 404 ? "Not Found"
+           : http_status == 405 ? "Method Not Allowed"
+                                : refusals[refusal_of(http_status)].phrase;
+}
+
+static void forget_head(struct conn *c)
+{
+    guard_keep(&c->guard, NULL);
+    mem_free(c->head);
+    c->head = NULL;
+}
+
 /* Answers past evhttp, which knows of no request yet: there is nothing else in the way of these few
  * bytes. Then waits for the client to close, so that no reset overtakes them. */
-static void refuse(struct conn *c, int http_status, const struct err *e)
+static void answer(struct conn *c, int http_status, const struct http_refusal *why)
 {
     struct buf body = {0}, out = {0};
-    size_t kind = refusal_of(http_status);
-    c->set->refused[kind]++;
-    answer_error(&body, e, NULL);
+    const struct err *e = &why->err;
+    char reason[2 * sizeof e->text + 3];
+    answer_error(&body, e, why->code);
     buf_printf(&out,
-               "HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n%s"
-               "Connection: close\r\n\r\n%s",
-               http_status, refusals[kind].phrase, body.len, again(http_status), buf_str(&body));
+               "HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n%s%s"
+               "Vary: Origin\r\nConnection: close\r\n",
+               http_status, phrase_of(http_status), body.len, again(http_status),
+               http_status == 401 ? "WWW-Authenticate: Bearer\r\n" : "");
+    if (why->allow)
+        buf_printf(&out, "Allow: %s\r\n", why->allow);
+    if (why->origin)
+        buf_printf(&out, "Access-Control-Allow-Origin: %s\r\n", why->origin);
+    buf_printf(&out, "\r\n%s", buf_str(&body));
+    out.failed |= body.failed;
     if (!out.failed && send(c->fd, out.data, out.len, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
         log_debug("connection.refusal_lost", "status=%d", http_status);
-    log_info("request.refused", "status=%d reason=\"%s\"", http_status, e->text);
+    log_info("request.refused", "status=%d reason=%s", http_status,
+             log_quote(e->text, reason, sizeof reason));
     buf_fini(&body);
     buf_fini(&out);
     shutdown(c->fd, SHUT_WR);
+    forget_head(c);
     c->phase = CONN_REFUSED;
     set_timer(c, LIMIT_LINGER_SECONDS * SECOND_US);
+}
+
+/* For what is wrong with the connection, not with what is asked; counted as that. */
+static void refuse(struct conn *c, int http_status, const struct err *e)
+{
+    c->set->refused[refusal_of(http_status)]++;
+    answer(c, http_status, &(struct http_refusal){.err = *e});
 }
 
 static void refuse_framing(struct conn *c)
@@ -105,6 +137,67 @@ static void refuse_framing(struct conn *c)
     else
         err_set(&e, code, "%s", c->guard.why);
     refuse(c, c->guard.http_status, &e);
+}
+
+/* The path of a request target, as evhttp finds it. */
+static void find_path(const struct guard_head *head, struct evhttp_uri **uri, const char **path)
+{
+    bool cut;
+    const char *target = guard_kept(head, GUARD_TARGET, &cut);
+    *uri = evhttp_uri_parse_with_flags(target ? target : "", EVHTTP_URI_NONCONFORMANT);
+    const char *found = *uri ? evhttp_uri_get_path(*uri) : NULL;
+    *path = found ? found : "";
+}
+
+/* The head has ended and the body has not: is it to be taken? What was cut is longer than any key
+ * or name that is allowed: a wrong key, and a name that is nobody's. */
+static bool admit(struct conn *c, struct http_refusal *why)
+{
+    struct conn_set *set = c->set;
+    struct sockaddr_storage peer;
+    socklen_t len = sizeof peer;
+    struct evhttp_uri *uri;
+    bool cut, cut_name, known = getpeername(c->fd, (struct sockaddr *)&peer, &len) == 0;
+    struct http_head head = {
+        .method = c->head->method,
+        .announced = c->guard.chunked ? HTTP_UNANNOUNCED : c->guard.remaining + c->guard.body_got};
+    head.authorization = guard_kept(c->head, GUARD_AUTHORIZATION, &cut);
+    if (cut)
+        head.authorization = "Bearer ";
+    head.origin = guard_kept(c->head, GUARD_ORIGIN, &cut_name);
+    head.host = guard_kept(c->head, GUARD_HOST_NAME, &cut_name);
+    find_path(c->head, &uri, &head.path);
+    bool taken =
+        set->admit(set->admit_arg, &head, known ? (struct sockaddr *)&peer : NULL, &c->held, why);
+    if (uri)
+        evhttp_uri_free(uri);
+    return taken;
+}
+
+/* Some of the body, or all of it, came behind a head that had come before. */
+static bool take_body(struct conn *c)
+{
+    struct http_refusal why = {.code = http_code_memory};
+    if (c->head && c->set->admit && !c->guard.done) {
+        if (!admit(c, &why)) {
+            answer(c, status_http(why.err.code), &why);
+            return false;
+        }
+        forget_head(c);
+    }
+    if (!c->held.of || budget_set(&c->held, c->guard.body_got))
+        return true;
+    http_no_room(&c->held, &why.err);
+    answer(c, 503, &why);
+    return false;
+}
+
+/* Nothing of what came is for evhttp. Chunks that it has already go with the connection. */
+static void throw_away(struct conn *c, struct evbuffer *input)
+{
+    evbuffer_drain(input, evbuffer_get_length(input));
+    if (!c->guard.chunked)
+        budget_end(&c->held);
 }
 
 /* Shows the guard the last n bytes of the input. */
@@ -125,8 +218,11 @@ static void scan(struct conn *c, struct evbuffer *input, size_t n)
     }
     if (c->guard.http_status != 0) {
         refuse_framing(c);
-        evbuffer_drain(input, evbuffer_get_length(input));
+        throw_away(c, input);
+    } else if (c->guard.body && !take_body(c)) {
+        throw_away(c, input);
     } else if (c->guard.done) {
+        forget_head(c);
         c->phase = CONN_BUSY;
         event_del(&c->timer);
         c->ahead = left;
@@ -148,6 +244,13 @@ static void first_byte(struct conn *c)
     timeline_stamp(&c->timeline, TIMELINE_RECEIVED);
     c->phase = CONN_READING;
     set_timer(c, reading_left_us(c));
+    c->head = mem_zalloc(sizeof *c->head);
+    guard_keep(&c->guard, c->head);
+    if (c->head)
+        return;
+    struct err e;
+    err_set(&e, STATUS_NO_MEMORY, "no memory for the request");
+    refuse(c, 503, &e);
 }
 
 /* More of what a client sends before its answer has come (pipelining). */
@@ -176,7 +279,10 @@ static void on_input(struct evbuffer *input, const struct evbuffer_cb_info *info
     c->progress_us = clock_now_us();
     if (c->phase == CONN_IDLE)
         first_byte(c);
-    scan(c, input, info->n_added);
+    if (c->phase == CONN_READING)
+        scan(c, input, info->n_added);
+    else
+        throw_away(c, input);
 }
 
 static void pause_listener(struct conn_set *set)
@@ -197,6 +303,8 @@ static void on_close(struct evhttp_connection *evcon, void *arg)
     (void)evcon;
     evbuffer_remove_cb(bufferevent_get_input(c->bev), on_input, c);
     event_del(&c->timer);
+    forget_head(c);
+    budget_end(&c->held);
     if ((size_t)c->fd < set->n_fds)
         set->by_fd[c->fd] = NULL;
     set->count--;
@@ -356,6 +464,7 @@ void conn_begin(struct conn *c, void *exchange)
 void conn_finish(struct conn *c)
 {
     c->exchange = NULL;
+    budget_end(&c->held);
     guard_reset(&c->guard);
     c->timeline = c->next;
     c->next = (struct timeline){0};
@@ -366,6 +475,9 @@ void conn_finish(struct conn *c)
         c->ahead = 0;
         c->progress_us = clock_now_us();
         first_byte(c);
-        scan(c, bufferevent_get_input(c->bev), n);
+        if (c->phase == CONN_READING)
+            scan(c, bufferevent_get_input(c->bev), n);
+        else
+            throw_away(c, bufferevent_get_input(c->bev));
     }
 }

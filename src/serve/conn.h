@@ -7,6 +7,10 @@
  *     NEW ─► IDLE ─first byte─► READING ─whole request─► BUSY ─answered─► IDLE ...
  *              └──────────────────┴─────► REFUSED ─► (client closes, or LIMIT_LINGER_SECONDS)
  *
+ * At the end of the head, before a byte of the body is kept, `admit` says whether it is taken; what
+ * arrives of it then is held of the budget that it named. A request that is there with its head, in
+ * one read, is decided by its handler alone, and bounded by the size of a read.
+ *
  * A connection is freed by evhttp alone; we end it by shutting its socket down. I/O thread only.
  */
 #ifndef FIRSTLIGHT_SERVE_CONN_H
@@ -16,6 +20,7 @@
 #include "base/timeline.h"
 #include "serve/clients.h"
 #include "serve/guard.h"
+#include "serve/http.h"
 
 #include <event2/event.h>
 #include <event2/event_struct.h>
@@ -39,6 +44,8 @@ struct conn_set {
     size_t n_fds;
     uint64_t refused[CONN_REFUSALS];
     void (*gone)(void *exchange); /* the client left, or was shut out, before the answer's end */
+    http_admit *admit;            /* NULL: all bodies are taken */
+    void *admit_arg;
 };
 
 struct conn {
@@ -50,6 +57,9 @@ struct conn {
     enum { CONN_NEW, CONN_IDLE, CONN_READING, CONN_BUSY, CONN_REFUSED } phase;
     struct event timer;
     struct guard guard;
+    struct guard_head
+        *head;        /* while the current request's is read; NULL: none, or it was decided */
+    struct hold held; /* of its body */
     struct timeline timeline; /* received: the first byte of the current request */
     struct timeline next;     /* of one that came before the current was answered */
     size_t ahead;             /* bytes of that, not yet seen by the guard */

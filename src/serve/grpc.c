@@ -3,6 +3,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "serve/admit.h"
 
 #include <ctype.h>
 #include <event2/buffer.h>
@@ -252,9 +253,12 @@ static void answer_many(struct http_exchange *x)
     if (http_stream_waiting(x) > LIMIT_STREAM_BUFFER)
         return;
     enum status st = add_bytes(x, in, &e);
-    while (st == STATUS_OK && answer_next(x, in, &st, &e))
-        if (http_stream_waiting(x) > LIMIT_STREAM_BUFFER)
-            return; /* until it is drained */
+    bool waits = false; /* until it is drained */
+    while (st == STATUS_OK && !waits && answer_next(x, in, &st, &e))
+        waits = http_stream_waiting(x) > LIMIT_STREAM_BUFFER;
+    budget_set(&x->held, evbuffer_get_length(in->bytes));
+    if (waits)
+        return;
     if (st == STATUS_OK && in->whole && evbuffer_get_length(in->bytes) > 0)
         st = err_set(&e, STATUS_MALFORMED, "the last message was cut off");
     if (st && !in->got_one) {
@@ -287,6 +291,17 @@ static enum status only_message(struct http_exchange *x, struct incoming *in,
                    none ? "none" : "more");
 }
 
+/* The call is wrong, and what came of it is of no use. */
+static void give_up(struct http_exchange *x, const struct err *e)
+{
+    incoming_free(x->user);
+    x->user = NULL;
+    x->arrived = NULL;
+    x->drained = NULL;
+    budget_end(&x->held);
+    grpc_fail(x, e);
+}
+
 /* Until all has come, the client's window bounds what waits. */
 static void answer_one(struct http_exchange *x)
 {
@@ -297,7 +312,7 @@ static void answer_one(struct http_exchange *x)
     if (!in->whole)
         return;
     if (only_message(x, in, &message, &gzip, &e)) {
-        grpc_fail(x, &e);
+        give_up(x, &e);
         return;
     }
     struct server *s = in->server;
@@ -363,7 +378,30 @@ static enum status check(struct server *s, struct http_exchange *x, const struct
                        "grpc-timeout: must be up to 8 digits and one of H, M, S, m, u, n, found "
                        "\"%.40s\"",
                        timeout);
-    return r->needs_key ? server_check_key(s, x, http_header(x, "authorization"), err) : STATUS_OK;
+    return r->needs_key
+               ? server_check_key(s, http_header(x, "authorization"), &x->key, &x->key_secret, err)
+               : STATUS_OK;
+}
+
+/* The bytes of the body to come, where the client says; 0: it does not. */
+static size_t announced(const struct http_exchange *x)
+{
+    const char *length = http_header(x, "content-length"); /* nghttp2 has checked that it is one */
+    unsigned long long n = length ? strtoull(length, NULL, 10) : 0;
+    return n < LIMIT_BODY_BYTES ? (size_t)n : LIMIT_BODY_BYTES;
+}
+
+/* What arrives is held of the budget; false: there is no room for it, and that was told. */
+static bool hold_body(struct server *s, struct http_exchange *x, bool needs_key)
+{
+    struct sockaddr_storage peer;
+    struct err e;
+    bool known = http_peer(x, &peer);
+    struct client who = admit_client(s, needs_key, x->key, known ? (struct sockaddr *)&peer : NULL);
+    if (admit_body(s, &x->held, &who, announced(x), &e) == STATUS_OK)
+        return true;
+    http_fail(x, &e, http_code_memory);
+    return false;
 }
 
 static void begin(struct server *s, struct http_exchange *x)
@@ -383,6 +421,8 @@ static void begin(struct server *s, struct http_exchange *x)
         grpc_fail(x, &e);
         return;
     }
+    if (!hold_body(s, x, route->needs_key))
+        return;
     in->server = s;
     in->route = route;
     x->unhurried = route->many;
@@ -397,7 +437,26 @@ static void rest_arrived(struct http_exchange *x, bool whole)
     if (!whole)
         return;
     x->user = NULL;
-    routes_answer(s, x);
+    routes_dispatch(s, x);
+}
+
+/* The head decides before the body comes. What is not sent to be read is not read: x->arrived stays
+ * NULL. */
+static void begin_rest(struct server *s, struct http_exchange *x)
+{
+    struct sockaddr_storage peer;
+    struct http_refusal why;
+    struct http_head head = http_head_of(x);
+    head.announced = announced(x);
+    bool known = http_peer(x, &peer);
+    if (strcmp(x->method, "POST") != 0) {
+        routes_dispatch(s, x);
+    } else if (routes_admit(s, &head, known ? (struct sockaddr *)&peer : NULL, &x->held, &why)) {
+        x->user = s;
+        x->arrived = rest_arrived;
+    } else {
+        routes_refuse(x, &why);
+    }
 }
 
 static bool is_grpc(const char *content_type)
@@ -416,12 +475,9 @@ void grpc_dispatch(void *server, struct http_exchange *x)
     }
     if (x->refused) {
         http_fail(x, x->refused, NULL);
-    } else if (!routes_admit(server, x)) {
-        return; /* was answered */
-    } else if (grpc) {
+    } else if (!grpc) {
+        begin_rest(server, x);
+    } else if (routes_allow(server, x)) {
         begin(server, x);
-    } else {
-        x->user = server;
-        x->arrived = rest_arrived;
     }
 }

@@ -68,6 +68,7 @@ struct tokenizing {
     uint64_t n_tokens;
     struct http_exchange *x;  /* NULL once its client has left */
     struct evbuffer *message; /* until it was parsed */
+    struct hold held;         /* of it */
     struct buf packed;        /* the answer */
     enum status status;
     struct err err;
@@ -135,6 +136,7 @@ static void tokenize_done(struct text_job *job)
     else if (x)
         grpc_reply_packed(x, &t->packed);
     evbuffer_free(t->message);
+    budget_end(&t->held);
     buf_fini(&t->packed);
     mem_free(t);
 }
@@ -181,6 +183,7 @@ static void tokenize(struct server *s, struct http_exchange *x, struct evbuffer 
                              .admitted = admitted,
                              .x = x,
                              .message = message};
+    budget_move(&t->held, &x->held);
     x->user = t;
     x->ended = tokenize_ended;
     if (evbuffer_get_length(message) > LIMIT_BODY_INLINE) {

@@ -70,6 +70,8 @@ struct inflating {
     grpc_method *method;
     void (*ended)(struct http_exchange *x, bool gone); /* what x->ended was */
     struct evbuffer *message;
+    size_t most;      /* bytes that it becomes */
+    struct hold held; /* of it, before and after */
     enum status status;
     struct err err;
 };
@@ -77,7 +79,12 @@ struct inflating {
 static void work(struct text_job *job)
 {
     struct inflating *in = (struct inflating *)(void *)job;
-    in->status = grpc_inflate(&in->message, LIMIT_BODY_BYTES, &in->err);
+    in->status = grpc_inflate(&in->message, in->most, &in->err);
+    if (in->status == STATUS_TOO_LARGE)
+        in->status = err_set(&in->err, STATUS_MALFORMED,
+                             "the message is no gzip: it has more than "
+                             "the %zu bytes that its end tells of",
+                             in->most);
 }
 
 static void done(struct text_job *job)
@@ -88,12 +95,16 @@ static void done(struct text_job *job)
         x->user = NULL;
         x->ended = in->ended;
     }
+    budget_force(&in->held, in->message ? evbuffer_get_length(in->message) : 0);
+    if (x)
+        budget_move(&x->held, &in->held);
     if (x && in->status)
         grpc_fail(x, &in->err);
     else if (x)
         in->method(in->server, x, in->message);
     else
         free_message(&in->message);
+    budget_end(&in->held);
     mem_free(in);
 }
 
@@ -105,31 +116,54 @@ static void on_ended(struct http_exchange *x, bool gone)
     in->ended(x, gone);
 }
 
-static void inflate_later(struct server *s, struct http_exchange *x, struct evbuffer *message,
-                          grpc_method *method)
+/* What a gzip says at its end that it becomes, modulo 2^32 (RFC 1952, 2.3.1). */
+static size_t told_size(struct evbuffer *message)
 {
-    struct err e;
+    unsigned char end[4] = {0};
+    size_t len = evbuffer_get_length(message);
+    struct evbuffer_ptr at;
+    if (len >= sizeof end &&
+        evbuffer_ptr_set(message, &at, len - sizeof end, EVBUFFER_PTR_SET) == 0)
+        evbuffer_copyout_from(message, &at, end, sizeof end);
+    return end[0] | (size_t)end[1] << 8 | (size_t)end[2] << 16 | (size_t)end[3] << 24;
+}
+
+/* Room for what it becomes, as it says. */
+static enum status make_room(struct http_exchange *x, struct evbuffer *message, size_t most,
+                             struct err *err)
+{
+    if (most > LIMIT_BODY_BYTES)
+        return err_set(err, STATUS_TOO_LARGE, "the message is larger than %u bytes",
+                       LIMIT_BODY_BYTES);
+    return budget_set(&x->held, evbuffer_get_length(message) + most) ? STATUS_OK
+                                                                     : http_no_room(&x->held, err);
+}
+
+static enum status inflate_later(struct server *s, struct http_exchange *x,
+                                 struct evbuffer *message, grpc_method *method, struct err *err)
+{
+    size_t most = told_size(message);
+    enum status st = make_room(x, message, most, err);
+    if (st)
+        return st;
     struct inflating *in = mem_zalloc(sizeof *in);
-    if (in) {
-        *in = (struct inflating){.job = {work, done},
-                                 .server = s,
-                                 .x = x,
-                                 .method = method,
-                                 .ended = x->ended,
-                                 .message = message};
-        if (text_worker_submit(s->text, &in->job)) {
-            x->user = in;
-            x->ended = on_ended;
-            return;
-        }
+    if (!in)
+        return err_set(err, STATUS_NO_MEMORY, "no memory for the call");
+    *in = (struct inflating){.job = {work, done},
+                             .server = s,
+                             .x = x,
+                             .method = method,
+                             .ended = x->ended,
+                             .message = message,
+                             .most = most};
+    if (!text_worker_submit(s->text, &in->job)) {
+        mem_free(in);
+        return err_set(err, STATUS_OVERLOADED, "too many large requests at once: try again");
     }
-    if (in)
-        err_set(&e, STATUS_OVERLOADED, "too many large requests at once: try again");
-    else
-        err_set(&e, STATUS_NO_MEMORY, "no memory for the call");
-    mem_free(in);
-    evbuffer_free(message);
-    grpc_fail(x, &e);
+    budget_move(&in->held, &x->held);
+    x->user = in;
+    x->ended = on_ended;
+    return STATUS_OK;
 }
 
 void grpc_inflate_for(struct server *s, struct http_exchange *x, struct evbuffer *message,
@@ -141,12 +175,14 @@ void grpc_inflate_for(struct server *s, struct http_exchange *x, struct evbuffer
     if (st)
         free_message(&out);
     if (st == STATUS_TOO_LARGE) {
-        inflate_later(s, x, message, method);
-        return;
+        st = inflate_later(s, x, message, method, &e);
+        if (st == STATUS_OK)
+            return;
     }
     evbuffer_free(message);
-    if (st)
-        grpc_fail(x, &e);
-    else
+    budget_force(&x->held, out ? evbuffer_get_length(out) : 0);
+    if (st == STATUS_OK)
         method(s, x, out);
+    else
+        http_fail(x, &e, st == STATUS_UNAVAILABLE ? http_code_memory : NULL);
 }

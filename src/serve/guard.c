@@ -56,6 +56,52 @@ static bool token_is(const struct guard *g, const char *s)
     return g->text_len < sizeof g->text && strcmp(g->text, s) == 0;
 }
 
+/* What is kept of the head */
+
+static const char *const kept_fields[GUARD_N_KEPT] = {
+    [GUARD_AUTHORIZATION] = "authorization",
+    [GUARD_ORIGIN] = "origin",
+    [GUARD_HOST_NAME] = "host",
+};
+
+static void keep(struct guard *g, enum guard_kept which)
+{
+    struct guard_text *t = g->head ? &g->head->kept[which] : NULL;
+    g->keeping = t && !t->given ? t : NULL;
+    if (g->keeping)
+        t->given = true;
+}
+
+static void keep_field(struct guard *g)
+{
+    for (int i = 0; i < GUARD_N_KEPT; i++)
+        if (kept_fields[i] && token_is(g, kept_fields[i]))
+            keep(g, (enum guard_kept)i);
+}
+
+static void keep_byte(struct guard *g, unsigned char c)
+{
+    struct guard_text *t = g->keeping;
+    if (t && t->len++ < sizeof t->text - 1)
+        t->text[t->len - 1] = (char)c;
+}
+
+/* Without the blanks at its end, as evhttp has it. */
+static void keep_end(struct guard *g)
+{
+    struct guard_text *t = g->keeping;
+    while (t && t->len > 0 && t->len < sizeof t->text && strchr(" \t", t->text[t->len - 1]))
+        t->text[--t->len] = '\0';
+    g->keeping = NULL;
+}
+
+const char *guard_kept(const struct guard_head *head, enum guard_kept which, bool *cut)
+{
+    const struct guard_text *t = &head->kept[which];
+    *cut = t->len >= sizeof t->text;
+    return t->given ? t->text : NULL;
+}
+
 /* The request line */
 
 static void method_done(struct guard *g)
@@ -67,6 +113,8 @@ static void method_done(struct guard *g)
         known |= token_is(g, with_body[i]);
     if (!known)
         refuse(g, 501, "unknown request method");
+    else if (g->head)
+        memcpy(g->head->method, g->text, g->text_len + 1); /* OPTIONS is the longest of them */
 }
 
 static void read_method(struct guard *g, unsigned char c)
@@ -81,6 +129,7 @@ static void read_method(struct guard *g, unsigned char c)
     }
     method_done(g);
     token_start(g);
+    keep(g, GUARD_TARGET);
     g->step = read_target;
 }
 
@@ -107,8 +156,10 @@ static void read_target(struct guard *g, unsigned char c)
 {
     if (c > ' ' && c < 0x7f) {
         token_add(g, c);
+        keep_byte(g, c);
         return;
     }
+    keep_end(g);
     if (c != ' ' || !target_ok(g)) {
         refuse(g, 400,
                "the request target must be a path such as /v1/models, or one behind http://host");
@@ -175,6 +226,7 @@ static void read_name(struct guard *g, unsigned char c)
         return;
     }
     name_done(g);
+    keep_field(g);
     token_start(g);
     g->step = skip_blanks;
 }
@@ -241,10 +293,12 @@ static void value_done(struct guard *g)
 static void read_value(struct guard *g, unsigned char c)
 {
     if (c == '\r') {
+        keep_end(g);
         value_done(g);
         g->step = field_lf;
     } else if (c == '\t' || (c >= ' ' && c != 0x7f)) {
         token_fold(g, c);
+        keep_byte(g, c);
     } else {
         refuse(g, 400, "a header's value has a control character");
     }
@@ -276,6 +330,7 @@ static void head_lf(struct guard *g, unsigned char c)
         g->data = true;
     else
         finish(g);
+    g->body = g->http_status == 0 && !g->done;
     token_start(g);
 }
 
@@ -356,6 +411,7 @@ static size_t skip_data(struct guard *g, size_t n)
 {
     size_t take = n < g->remaining ? n : g->remaining;
     g->remaining -= take;
+    g->body_got += take;
     if (g->remaining == 0) {
         g->data = false;
         if (!g->chunked)
@@ -373,6 +429,12 @@ static bool in_head(const struct guard *g)
 void guard_reset(struct guard *g)
 {
     *g = (struct guard){.step = read_method};
+}
+
+void guard_keep(struct guard *g, struct guard_head *head)
+{
+    g->head = head;
+    g->keeping = NULL;
 }
 
 size_t guard_feed(struct guard *g, const char *bytes, size_t n)

@@ -24,10 +24,14 @@ const char *http_header(const struct http_exchange *x, const char *name)
     return x->via->header(x, name);
 }
 
-const char *http_host(const struct http_exchange *x)
+struct http_head http_head_of(const struct http_exchange *x)
 {
     const char *authority = http_header(x, ":authority"); /* HTTP/1.1 has no such names */
-    return authority ? authority : http_header(x, "Host");
+    return (struct http_head){.method = x->method,
+                              .path = x->path,
+                              .authorization = http_header(x, "Authorization"),
+                              .origin = http_header(x, "Origin"),
+                              .host = authority ? authority : http_header(x, "Host")};
 }
 
 struct evbuffer *http_take_body(struct http_exchange *x)
@@ -72,6 +76,16 @@ void http_name_request(struct http_exchange *x, char name[LIMIT_REQUEST_ID_BYTES
     else
         id_random(name);
     x->request_id = name;
+}
+
+const char http_code_memory[] = "request_memory";
+
+enum status http_no_room(const struct hold *held, struct err *err)
+{
+    return err_set(err, STATUS_UNAVAILABLE,
+                   "the requests under way hold %zu bytes, and %zu are the most, of which one "
+                   "client has at most half (--max-request-memory): try again",
+                   held->of ? held->of->held : 0, held->of ? held->of->most : 0);
 }
 
 /* Answers */

@@ -12,6 +12,7 @@
 
 #include "base/err.h"
 #include "base/timeline.h"
+#include "serve/budget.h"
 #include "serve/salt.h"
 
 #include <stdbool.h>
@@ -20,7 +21,29 @@
 
 struct evbuffer;
 struct http_via;
+struct sockaddr;
 struct sockaddr_storage;
+
+/* A request of which only the head has come. */
+struct http_head {
+    const char *method, *path;
+    const char *authorization, *origin, *host; /* the fields of these names; NULL: none */
+    size_t announced; /* bytes of the body to come; HTTP_UNANNOUNCED: it does not say */
+};
+#define HTTP_UNANNOUNCED SIZE_MAX
+
+/* Why it is not taken. */
+struct http_refusal {
+    struct err err;
+    const char *code;   /* of the error; NULL: none */
+    const char *allow;  /* the methods that its path takes, where it takes others; NULL */
+    const char *origin; /* of the page that may read this; NULL: none may */
+};
+
+/* Is the body to be taken? True: *held is opened for it. Else *why says why not, and it has been
+ * counted. */
+typedef bool http_admit(void *arg, const struct http_head *head, const struct sockaddr *peer,
+                        struct hold *held, struct http_refusal *why);
 
 struct http_exchange {
     /* the request; valid until the end */
@@ -32,6 +55,7 @@ struct http_exchange {
     size_t key;                      /* which of the server's API keys it came with ... */
     struct salt_secret key_secret;   /* ... and what makes the salts of that key's prompts */
     const char *origin;              /* of the page that may read the answer; NULL: none may */
+    struct hold held;                /* bytes of the body, wherever it is until the end */
     const struct err *refused;       /* all there is to answer: http_fail with it; HTTP/2 only */
     /* the answer */
     int status;       /* 0 until answered */
@@ -49,19 +73,24 @@ struct http_exchange {
     const struct http_via *via; /* the protocol it came by */
 };
 
+/* A body that is not taken because the bytes of all requests are too many already. */
+extern const char http_code_memory[];
+enum status http_no_room(const struct hold *held, struct err *err);
+
 typedef void http_handler(void *arg, struct http_exchange *x);
 
 /* Of whoever sent it; false when he has left. */
 bool http_peer(const struct http_exchange *x, struct sockaddr_storage *out);
 const char *http_header(const struct http_exchange *x, const char *name); /* NULL: absent */
-/* Whom the client takes this server for: `:authority` or `Host`. NULL: absent. */
-const char *http_host(const struct http_exchange *x);
+/* What came before the body; it announces none. The texts are the exchange's. */
+struct http_head http_head_of(const struct http_exchange *x);
 /* Decodes what follows `prefix` in the path; false when it does not begin so, or does not fit. */
 bool http_path_rest(const struct http_exchange *x, const char *prefix, char *out, size_t out_size);
 /* The decoded value of a parameter of the query; false when it is absent. What does not fit is cut.
  */
 bool http_query(const struct http_exchange *x, const char *name, char *out, size_t out_size);
-/* The body, now the caller's (evbuffer_free). NULL: memory. */
+/* The body, now the caller's (evbuffer_free). NULL: memory. What it takes stays held by x: who
+ * keeps it longer than the exchange moves that (budget_move). */
 struct evbuffer *http_take_body(struct http_exchange *x);
 
 /* For the answer to come; names and values without line ends. */

@@ -49,6 +49,7 @@ static void end(struct exchange *x, bool gone)
 {
     if (x->public.ended)
         x->public.ended(&x->public, gone);
+    budget_end(&x->public.held);
     mem_free(x);
 }
 
@@ -220,6 +221,7 @@ static void on_request(struct evhttp_request *req, void *arg)
     const struct evhttp_uri *uri = evhttp_request_get_evhttp_uri(req);
     const char *path = evhttp_uri_get_path(uri);
     *x = (struct exchange){.http = h, .conn = c, .req = req};
+    budget_move(&x->public.held, &c->held);
     x->public.method = method_name(evhttp_request_get_command(req));
     x->public.path = path ? path : "";
     x->public.query = evhttp_uri_get_query(uri);
@@ -267,8 +269,12 @@ enum status http1_open(struct http1 **out, struct event_base *base, const struct
         return err_set(err, STATUS_NO_MEMORY, "no memory for the HTTP server");
     h->handler = handler;
     h->arg = arg;
-    h->conns = (struct conn_set){
-        .base = base, .max = o->max_connections, .addresses = o->addresses, .gone = on_gone};
+    h->conns = (struct conn_set){.base = base,
+                                 .max = o->max_connections,
+                                 .addresses = o->addresses,
+                                 .gone = on_gone,
+                                 .admit = o->admit,
+                                 .admit_arg = arg};
     h->evhttp = evhttp_new(base);
     h->scratch = evbuffer_new();
     enum status st = h->evhttp && h->scratch

@@ -253,6 +253,7 @@ void http2_stream_free(struct http2_stream *s)
     fields_fini(&s->fields);
     fields_fini(&s->headers);
     fields_fini(&s->trailers);
+    budget_end(&s->public.held);
     if (s->body)
         evbuffer_free(s->body);
     if (s->out) {
@@ -279,28 +280,67 @@ void http2_stream_field(struct http2_stream *s, const uint8_t *name, size_t name
     fields_add(&s->fields, (const char *)name, name_len, (const char *)value, value_len);
 }
 
+/* Nobody will read of its body: it was answered, or never asked for. */
+static bool is_unwanted(const struct http2_stream *s)
+{
+    return s->refused || s->finished || (s->begun && !s->public.arrived);
+}
+
+/* What came of such a body before that was known goes, and the client's window opens. */
+static void drop_unwanted(struct http2_stream *s)
+{
+    size_t len = evbuffer_get_length(s->body);
+    if (!is_unwanted(s) || len == 0)
+        return;
+    evbuffer_drain(s->body, len);
+    if (s->unread > 0)
+        nghttp2_session_consume(s->conn->session, s->id, s->unread);
+    s->unread = 0;
+    struct hold *held = &s->public.held;
+    budget_force(held, held->bytes > len ? held->bytes - len : 0);
+}
+
 void http2_stream_data(struct http2_stream *s, const uint8_t *bytes, size_t len)
 {
+    struct hold *held = &s->public.held;
     s->progress_us = clock_now_us();
     s->body_bytes += len;
     s->came = true;
-    if (s->refused || s->finished || s->body_bytes > LIMIT_BODY_BYTES ||
-        evbuffer_add(s->body, bytes, len) != 0)
+    if (is_unwanted(s) || s->no_memory || s->no_room || s->body_bytes > LIMIT_BODY_BYTES) {
         nghttp2_session_consume(s->conn->session, s->id, len); /* nobody will read it */
-    else
+    } else if (!budget_set(held, held->bytes + len)) {
+        s->no_room = true;
+        nghttp2_session_consume(s->conn->session, s->id, len);
+    } else if (evbuffer_add(s->body, bytes, len) != 0) {
+        s->no_memory = true;
+        nghttp2_session_consume(s->conn->session, s->id, len);
+    } else {
         s->unread += len;
+    }
     http2_stream_todo(s);
+}
+
+static void refuse_for(struct http2_stream *s, const struct err *e, const char *code)
+{
+    s->refused = true;
+    if (s->started)
+        reset(s, NGHTTP2_CANCEL);
+    else
+        http_fail(&s->public, e, code);
 }
 
 static void refuse(struct http2_stream *s, enum status code, const char *why)
 {
     struct err e;
     err_set(&e, code, "%s", why);
-    s->refused = true;
-    if (s->started)
-        reset(s, NGHTTP2_CANCEL);
-    else
-        http_fail(&s->public, &e, NULL);
+    refuse_for(s, &e, NULL);
+}
+
+static void refuse_room(struct http2_stream *s)
+{
+    struct err e;
+    http_no_room(&s->public.held, &e);
+    refuse_for(s, &e, http_code_memory);
 }
 
 /* Why it cannot be served at all; NULL: it can. */
@@ -359,6 +399,10 @@ static void arrived(struct http2_stream *s)
         return;
     if (s->body_bytes > LIMIT_BODY_BYTES)
         refuse(s, STATUS_TOO_LARGE, "the body is larger than this server takes");
+    else if (s->no_room)
+        refuse_room(s);
+    else if (s->no_memory)
+        refuse(s, STATUS_NO_MEMORY, "no memory for the request");
     else if (s->public.arrived)
         s->public.arrived(&s->public, s->whole);
 }
@@ -377,6 +421,7 @@ bool http2_stream_act(struct http2_stream *s)
         begin(s);
     if (s->came && s->begun)
         arrived(s);
+    drop_unwanted(s);
     if (s->emptied) {
         s->emptied = false;
         if (!s->finished && x->drained)

@@ -39,6 +39,8 @@ struct http2_stream {
     int64_t progress_us;
     bool begun; /* the handler has seen it */
     bool refused;
+    bool no_room;   /* a part of the body was dropped: the requests hold too much already */
+    bool no_memory; /* or there was no memory for it */
 
     /* the answer */
     struct http2_fields headers, trailers;

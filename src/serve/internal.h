@@ -38,9 +38,10 @@ struct server {
     bool keyed;                /* each API key has cached prompts of its own ... */
     struct salt_secret secret; /* ... by this secret of the process: see salt.h */
     struct access access;      /* before the first request: which pages may ask, by which names */
-    struct clients *clients;   /* NULL without --max-requests-per-client */
-    struct clients *addresses; /* of connections; NULL without --max-connections-per-address */
-    struct rates *rates;       /* NULL without --max-requests-per-second, --max-tokens-per-second */
+    struct budget request_memory; /* the bodies of requests, until they are tokens */
+    struct clients *clients;      /* NULL without --max-requests-per-client */
+    struct clients *addresses;    /* of connections; NULL without --max-connections-per-address */
+    struct rates *rates; /* NULL without --max-requests-per-second, --max-tokens-per-second */
     struct text_worker *text;
     struct trace *trace; /* NULL without --record */
     struct metrics metrics;
@@ -72,17 +73,20 @@ void server_call_ended(struct server *s);
 /* Open now, on all ports. */
 uint32_t server_connections(const struct server *s);
 
-/* May this request be answered? Checks the value of its Authorization header (NULL: none came) and
- * fills what the exchange knows of its key. STATUS_UNAUTHENTICATED, STATUS_NO_MEMORY. */
-enum status server_check_key(struct server *s, struct http_exchange *x, const char *authorization,
-                             struct err *err);
+/* May who sent this Authorization header (NULL: none came) be answered? *key is his, and *secret
+ * (NULL: not asked for) makes the salts of its prompts. STATUS_UNAUTHENTICATED, STATUS_NO_MEMORY.
+ */
+enum status server_check_key(const struct server *s, const char *authorization, size_t *key,
+                             struct salt_secret *secret, struct err *err);
 
-/* routes.c: the http_handler, arg the server. */
+/* routes.c: the http_handler and the http_admit, arg the server. */
 void routes_dispatch(void *server, struct http_exchange *x);
-/* Its two halves, for those who see the headers first: may the page that asks, and under this name?
- * False: the exchange was refused. Then the answer. */
-bool routes_admit(struct server *s, struct http_exchange *x);
-void routes_answer(struct server *s, struct http_exchange *x);
+bool routes_admit(void *server, const struct http_head *head, const struct sockaddr *peer,
+                  struct hold *held, struct http_refusal *why);
+/* May the page that asks, if one does, and under this name of the server? Else it was answered. */
+bool routes_allow(struct server *s, struct http_exchange *x);
+/* Tells why. */
+void routes_refuse(struct http_exchange *x, const struct http_refusal *why);
 
 /* grpc.c: the same for HTTP/2, whose requests are of gRPC or those of routes_dispatch. */
 void grpc_dispatch(void *server, struct http_exchange *x);

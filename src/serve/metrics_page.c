@@ -101,21 +101,27 @@ static void put_finished(const struct page *p, const struct metrics *m)
                  m->finished[i]);
 }
 
-static void put_refusals(const struct page *p, const struct metrics *m)
+static void put_refused(const struct page *p, int http_status, const char *reason, uint64_t n)
 {
-    const char *name = "firstlight_requests_refused_total";
-    prometheus_family(p->out, name, "counter", "Requests that were not taken, by status and why.");
-    for (uint32_t i = 0; i < m->n_refusals; i++) {
-        struct buf labels = {0};
-        char status[12];
-        snprintf(status, sizeof status, "%d", m->refusals[i].http_status);
-        buf_puts(&labels, p->labels);
-        prometheus_label(&labels, "status", status);
-        prometheus_label(&labels, "reason", m->refusals[i].reason);
-        prometheus_count(p->out, name, buf_str(&labels), m->refusals[i].n);
-        p->out->failed |= labels.failed;
-        buf_fini(&labels);
-    }
+    struct buf labels = {0};
+    char status[12];
+    snprintf(status, sizeof status, "%d", http_status);
+    buf_puts(&labels, p->labels);
+    prometheus_label(&labels, "status", status);
+    prometheus_label(&labels, "reason", reason);
+    prometheus_count(p->out, "firstlight_requests_refused_total", buf_str(&labels), n);
+    p->out->failed |= labels.failed;
+    buf_fini(&labels);
+}
+
+static void put_refusals(const struct page *p, const struct server *s)
+{
+    const struct metrics *m = &s->metrics;
+    prometheus_family(p->out, "firstlight_requests_refused_total", "counter",
+                      "Requests that were not taken, by status and why.");
+    for (uint32_t i = 0; i < m->n_refusals; i++)
+        put_refused(p, m->refusals[i].http_status, m->refusals[i].reason, m->refusals[i].n);
+    put_refused(p, 503, http_code_memory, s->request_memory.refused);
 }
 
 static void put_load(const struct page *p, const struct engine_stats *s)
@@ -190,7 +196,11 @@ static void put_server(const struct page *p, const struct server *s)
     gauge(p, "firstlight_connections", "Open connections.", server_connections(s));
     gauge(p, "process_start_time_seconds", "When the server started, in seconds since 1970.",
           (double)s->start_unix_s);
-    put_refusals(p, &s->metrics);
+    put_refusals(p, s);
+    gauge(p, "firstlight_request_memory_bytes", "Held by bodies of requests until they are tokens.",
+          (double)s->request_memory.held);
+    gauge(p, "firstlight_request_memory_most_bytes", "And at most (--max-request-memory).",
+          (double)s->request_memory.most);
     const char *name = "firstlight_connections_refused_total";
     prometheus_family(p->out, name, "counter",
                       "Requests refused for their framing or pace, and connections too many.");

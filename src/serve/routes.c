@@ -4,6 +4,7 @@
 #include "base/buf.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "serve/admit.h"
 #include "serve/assets.h"
 #include "serve/debug.h"
 #include "serve/json.h"
@@ -244,31 +245,99 @@ static bool method_fits(const struct route *r, const char *method)
            (strcmp(method, "HEAD") == 0 && strcmp(r->method, "GET") == 0);
 }
 
-static void refuse_path(struct http_exchange *x)
+static bool is_preflight(const struct http_head *head)
 {
-    struct err e;
-    err_set(&e, STATUS_NOT_FOUND,
-            "no such path: %.200s; see / (the page), /v1/chat/completions, "
-            "/v1/completions, /v1/models, /v1/debug/requests, /v1/debug/stream, /metrics, /health, "
-            "/ready",
-            x->path);
-    http_fail(x, &e, NULL);
+    return strcmp(head->method, "OPTIONS") == 0;
 }
 
-static void refuse_key(struct server *s, struct http_exchange *x, const struct err *e)
+static enum status no_path(const char *path, struct err *err)
 {
-    const char *code = e->code == STATUS_UNAUTHENTICATED ? "invalid_api_key" : NULL;
-    metrics_refuse(&s->metrics, status_http(e->code), code ? code : "memory");
-    http_fail(x, e, code);
+    return err_set(err, STATUS_NOT_FOUND,
+                   "no such path: %.200s; see / (the page), /v1/chat/completions, "
+                   "/v1/completions, /v1/models, /v1/debug/requests, /v1/debug/stream, /metrics, "
+                   "/health, /ready",
+                   path);
 }
 
-static void refuse_method(const struct route *r, struct http_exchange *x)
+/* What a head decides, and what becomes known by it. */
+struct judged {
+    const struct route *route;
+    size_t key;
+    struct salt_secret *secret; /* to be filled; NULL: not yet needed */
+    struct http_refusal why;    /* of a refusal; its origin in any case */
+};
+
+static enum status check_access(struct server *s, const struct http_head *head,
+                                struct http_refusal *why)
 {
-    struct err e;
-    err_set(&e, STATUS_METHOD_NOT_ALLOWED, "%s does not take %s, only %s", r->path, x->method,
-            allowed(r));
-    http_add_header(x, "Allow", allowed(r));
-    http_fail(x, &e, NULL);
+    *why = (struct http_refusal){0};
+    enum status st = access_check(&s->access, head->origin, head->host, &why->err);
+    if (st) {
+        why->code = strcmp(why->err.param, "Origin") == 0 ? "foreign_origin" : "foreign_host";
+        metrics_refuse(&s->metrics, 403, why->code);
+    } else {
+        why->origin = head->origin;
+    }
+    return st;
+}
+
+static enum status check_key(struct server *s, const struct http_head *head, struct judged *out)
+{
+    struct err *e = &out->why.err;
+    enum status st = server_check_key(s, head->authorization, &out->key, out->secret, e);
+    if (st == STATUS_UNAUTHENTICATED)
+        out->why.code = "invalid_api_key";
+    if (st)
+        metrics_refuse(&s->metrics, status_http(st), out->why.code ? out->why.code : "memory");
+    return st;
+}
+
+static enum status check_body(const struct route *r, const struct http_head *head, struct err *err)
+{
+    bool asked = strcmp(r->method, "POST") == 0 && !is_preflight(head);
+    if (asked || head->announced <= LIMIT_BODY_UNASKED)
+        return STATUS_OK;
+    return err_set(err, STATUS_TOO_LARGE,
+                   "%s %s takes no body: at most %u bytes, of a length told "
+                   "before",
+                   head->method, r->path, LIMIT_BODY_UNASKED);
+}
+
+/* All that a head decides alone; the one place that does, whether the body is there or not. */
+static enum status judge(struct server *s, const struct http_head *head, struct judged *out)
+{
+    const struct route *r = out->route = find(head->path);
+    struct http_refusal *why = &out->why;
+    enum status st = check_access(s, head, why);
+    if (st)
+        return st;
+    if (!r)
+        return no_path(head->path, &why->err);
+    if (!is_preflight(head) && !method_fits(r, head->method)) {
+        why->allow = allowed(r);
+        return err_set(&why->err, STATUS_METHOD_NOT_ALLOWED, "%s does not take %s, only %s",
+                       r->path, head->method, allowed(r));
+    }
+    if (!is_preflight(head) && r->needs_key)
+        st = check_key(s, head, out);
+    return st ? st : check_body(r, head, &why->err);
+}
+
+bool routes_admit(void *server, const struct http_head *head, const struct sockaddr *peer,
+                  struct hold *held, struct http_refusal *why)
+{
+    struct server *s = server;
+    struct judged j = {0};
+    enum status st = judge(s, head, &j);
+    *why = j.why;
+    if (st)
+        return false;
+    struct client who = admit_client(s, j.route->needs_key, j.key, peer);
+    size_t announced = head->announced == HTTP_UNANNOUNCED ? 0 : head->announced;
+    if (admit_body(s, held, &who, announced, &why->err) == STATUS_OK)
+        return true;
+    why->code = http_code_memory;
+    return false;
 }
 
 /* The log line of what is answered at once; calls write their own. */
@@ -282,42 +351,42 @@ static void log_end(struct http_exchange *x, bool gone)
               log_quote(x->path, path, sizeof path), x->status, gone);
 }
 
-bool routes_admit(struct server *s, struct http_exchange *x)
+void routes_refuse(struct http_exchange *x, const struct http_refusal *why)
 {
-    const char *origin = http_header(x, "Origin");
-    struct err e;
-    if (access_check(&s->access, origin, http_host(x), &e) == STATUS_OK) {
-        x->origin = origin;
-        return true;
-    }
     if (!x->ended)
         x->ended = log_end;
-    const char *code = strcmp(e.param, "Origin") == 0 ? "foreign_origin" : "foreign_host";
-    log_info("request.refused", "status=403 reason=\"%s\"", code);
-    metrics_refuse(&s->metrics, 403, code);
-    http_fail(x, &e, code);
-    return false;
+    x->origin = why->origin;
+    if (why->allow)
+        http_add_header(x, "Allow", why->allow);
+    http_fail(x, &why->err, why->code);
 }
 
-void routes_answer(struct server *s, struct http_exchange *x)
+bool routes_allow(struct server *s, struct http_exchange *x)
 {
-    const struct route *r = find(x->path);
-    struct err e;
-    x->ended = log_end;
-    if (!r)
-        refuse_path(x);
-    else if (strcmp(x->method, "OPTIONS") == 0)
-        preflight(r, x);
-    else if (!method_fits(r, x->method))
-        refuse_method(r, x);
-    else if (r->needs_key && server_check_key(s, x, http_header(x, "Authorization"), &e))
-        refuse_key(s, x, &e);
-    else
-        r->handler(s, x);
+    const struct http_head head = http_head_of(x);
+    struct http_refusal why;
+    if (check_access(s, &head, &why)) {
+        routes_refuse(x, &why);
+        return false;
+    }
+    x->origin = why.origin;
+    return true;
 }
 
 void routes_dispatch(void *server, struct http_exchange *x)
 {
-    if (routes_admit(server, x))
-        routes_answer(server, x);
+    struct server *s = server;
+    const struct http_head head = http_head_of(x);
+    struct judged j = {.secret = &x->key_secret};
+    x->ended = log_end;
+    if (judge(s, &head, &j)) {
+        routes_refuse(x, &j.why);
+        return;
+    }
+    x->origin = j.why.origin;
+    x->key = j.key;
+    if (is_preflight(&head))
+        preflight(j.route, x);
+    else
+        j.route->handler(s, x);
 }

@@ -132,6 +132,19 @@ static void announce(struct server *s)
     s->options.ready(s->options.arg, &ready);
 }
 
+/* An eighth of what is left once the KV pool has all its pages: enough for many prompts at once,
+ * and little beside what parsing, answers and the page cache of the model's file need. */
+static void size_memory(struct server *s)
+{
+    size_t left = mem_available(), kv = s->info.memory.kv;
+    size_t share = left > kv ? (left - kv) / 8 : 0;
+    if (s->options.request_memory == 0)
+        budget_resize(&s->request_memory, share < LIMIT_REQUEST_MEMORY_LEAST
+                                              ? LIMIT_REQUEST_MEMORY_LEAST
+                                          : share > LIMIT_REQUEST_MEMORY ? LIMIT_REQUEST_MEMORY
+                                                                         : share);
+}
+
 static void on_loaded(evutil_socket_t fd, short what, void *arg)
 {
     struct server *s = arg;
@@ -150,6 +163,7 @@ static void on_loaded(evutil_socket_t fd, short what, void *arg)
         return;
     }
     engine_info(s->engine, &s->info);
+    size_memory(s);
     slice_short(); /* all threads that compute have been started */
     s->model_name = s->options.served_model_name ? s->options.served_model_name : s->loader.name;
     s->state = SERVER_READY;
@@ -176,13 +190,13 @@ uint32_t server_connections(const struct server *s)
     return http1_connections(s->http) + (s->http2 ? http2_connections(s->http2) : 0);
 }
 
-enum status server_check_key(struct server *s, struct http_exchange *x, const char *authorization,
-                             struct err *err)
+enum status server_check_key(const struct server *s, const char *authorization, size_t *key,
+                             struct salt_secret *secret, struct err *err)
 {
-    enum status st = keys_check(s->keys, authorization, &x->key, err);
-    if (st || !s->keyed)
+    enum status st = keys_check(s->keys, authorization, key, err);
+    if (st || !s->keyed || !secret)
         return st;
-    return keys_secret(s->keys, x->key, &s->secret, &x->key_secret, err);
+    return keys_secret(s->keys, *key, &s->secret, secret, err);
 }
 
 /* First the running requests are cancelled and their streams told so; then there is no more time.
@@ -306,7 +320,8 @@ static enum status open_all(struct server *s, struct err *err)
     struct http1_options http = {.host = o->host,
                                  .port = o->port,
                                  .max_connections = o->max_connections,
-                                 .addresses = s->addresses};
+                                 .addresses = s->addresses,
+                                 .admit = routes_admit};
     struct http2_options http2 = {.host = o->host,
                                   .port = o->grpc_port,
                                   .max_connections = o->max_connections,
@@ -387,6 +402,8 @@ enum status server_run(const struct server_options *options, struct err *err)
         return err_set(err, STATUS_NO_MEMORY, "no memory for the server");
     s->options = *options;
     metrics_init(&s->metrics);
+    budget_init(&s->request_memory,
+                options->request_memory ? options->request_memory : LIMIT_REQUEST_MEMORY_LEAST);
     s->start_us = clock_now_us();
     s->start_unix_s = clock_unix_s();
     s->loaded.fd = -1;

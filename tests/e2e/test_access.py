@@ -180,6 +180,38 @@ def test_keys_and_public_addresses_have_any_name(servers, tiny, tmp_path):
     assert request(public, "GET", "/v1/models", Host="any.example", Origin=FOREIGN)[0] == 403
 
 
+@pytest.mark.parametrize("fields, code", [
+    ({"Host": "localhost", "Origin": FOREIGN}, "foreign_origin"),
+    ({"Host": "localhost", "Origin": "http://" + "a" * 600}, "foreign_origin"),
+    ({"Host": "evil.example"}, "foreign_host"), ({"Host": "a" * 600}, "foreign_host")])
+def test_refusals_do_not_wait_for_the_body(both, fields, code):
+    """Over HTTP/2 too, where nobody announces a length."""
+    head = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
+    status, headers, body = raw(
+        both, f"POST /v1/completions HTTP/1.1\r\n{head}Content-Length: 1000\r\n\r\n".encode())
+    assert status == 403 and error_of(body)["code"] == code
+    assert not has_cors(headers) and headers["vary"] == "Origin"
+    with Client(grpc_address(both), timeout=10) as client:
+        client.authority = fields["Host"]
+        origin = [("origin", fields["Origin"])] if "Origin" in fields else []
+        stream = client.open("/v1/completions", ("content-type", "application/json"), *origin)
+        answer, body = client.answer(stream)
+        assert answer[":status"] == "403" and error_of(body)["code"] == code
+        assert not has_cors(answer)
+
+
+def test_an_allowed_page_reads_a_refusal_before_the_body(servers, tiny, tmp_path):
+    keys = tmp_path / "keys"
+    keys.write_text("sk-one\n")
+    server = servers(tiny, "--api-key-file", keys, "--cors-origin", "http://good.example")
+    for origin, allowed in (("http://good.example", True), (FOREIGN, False)):
+        status, headers, _ = raw(
+            server, f"POST /v1/completions HTTP/1.1\r\nHost: a\r\nOrigin: {origin}\r\n"
+                    "Content-Length: 1000\r\n\r\n".encode())
+        assert status == (401 if allowed else 403)
+        assert headers.get("access-control-allow-origin") == (origin if allowed else None)
+
+
 def test_refusals_are_counted(servers, tiny):
     server = servers(tiny)
     request(server, "GET", "/v1/models", Origin=FOREIGN)

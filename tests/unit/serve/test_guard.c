@@ -199,6 +199,87 @@ static void test_body_limit(void **state)
     }
 }
 
+/* What is kept of a head, fed in pieces of n bytes. */
+static void keep(struct guard_head *head, const char *bytes, size_t n)
+{
+    struct guard g;
+    size_t len = strlen(bytes);
+    *head = (struct guard_head){0};
+    guard_reset(&g);
+    guard_keep(&g, head);
+    for (size_t at = 0; at < len; at += n)
+        guard_feed(&g, bytes + at, len - at < n ? len - at : n);
+    assert_int_equal(g.http_status, 0);
+    assert_true(g.body);
+}
+
+static void test_what_is_kept(void **state)
+{
+    struct guard_head head;
+    bool cut;
+    (void)state;
+    for (size_t n = 1; n < 200; n += 7) {
+        keep(&head,
+             "POST /A?b HTTP/1.1\r\nHost: a\r\nORIGIN: http://b\r\norigin: c\r\nX-Authorization: "
+             "no\r\nAUTHORIZATION:  Bearer Key "
+             "\t\r\n"
+             "authorization: Bearer other\r\nContent-Length: 2\r\n\r\n",
+             n);
+        assert_string_equal(head.method, "POST");
+        assert_string_equal(guard_kept(&head, GUARD_TARGET, &cut), "/A?b");
+        assert_false(cut);
+        assert_string_equal(guard_kept(&head, GUARD_AUTHORIZATION, &cut), "Bearer Key");
+        assert_false(cut);
+        assert_string_equal(guard_kept(&head, GUARD_ORIGIN, &cut), "http://b");
+        assert_string_equal(guard_kept(&head, GUARD_HOST_NAME, &cut), "a");
+    }
+    keep(&head, HEAD "Content-Length: 2\r\n\r\n", 9);
+    assert_null(guard_kept(&head, GUARD_AUTHORIZATION, &cut));
+    assert_false(cut);
+}
+
+/* As much as fits, and that it was more. */
+static void test_what_is_cut(void **state)
+{
+    struct guard_head head;
+    char bytes[2000], value[GUARD_KEPT_BYTES + 2];
+    bool cut;
+    (void)state;
+    for (size_t more = 0; more < 3; more++) {
+        size_t len = GUARD_KEPT_BYTES - 1 + more;
+        memset(value, 'x', len);
+        value[len] = '\0';
+        snprintf(bytes, sizeof bytes, HEAD "Authorization: %s\r\nContent-Length: 2\r\n\r\n{",
+                 value);
+        keep(&head, bytes, sizeof bytes);
+        const char *kept = guard_kept(&head, GUARD_AUTHORIZATION, &cut);
+        assert_int_equal(cut, more > 0);
+        assert_int_equal(strlen(kept), GUARD_KEPT_BYTES - 1);
+    }
+}
+
+/* Where the body begins, and how much of it came. */
+static void test_how_far_the_body_is(void **state)
+{
+    static const char bytes[] =
+        HEAD "Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n3\r\nabc\r\n0\r\n\r\n";
+    const char *body = strstr(bytes, "\r\n\r\n") + 4;
+    struct guard g;
+    (void)state;
+    guard_reset(&g);
+    guard_feed(&g, bytes, (size_t)(body - bytes) - 1);
+    assert_false(g.body);
+    guard_feed(&g, body - 1, 1);
+    assert_true(g.body && g.body_got == 0);
+    guard_feed(&g, body, 4);
+    assert_int_equal(g.body_got, 1);
+    guard_feed(&g, body + 4, strlen(body + 4));
+    assert_true(g.done && g.body_got == 5);
+    guard_reset(&g);
+    guard_feed(&g, "GET / HTTP/1.0\r\n\r\n", 18);
+    assert_true(g.done && !g.body);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -208,6 +289,9 @@ int main(void)
         cmocka_unit_test(test_nul),
         cmocka_unit_test(test_head_limit),
         cmocka_unit_test(test_body_limit),
+        cmocka_unit_test(test_what_is_kept),
+        cmocka_unit_test(test_what_is_cut),
+        cmocka_unit_test(test_how_far_the_body_is),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,255 @@
+"""What requests may hold before they are answered: nothing without a key, and a budget for all."""
+
+import gzip
+import re
+import time
+
+import pytest
+from h2wire import ACK, DATA, SETTINGS, Client, frame, message
+from wire import connect, error_of, post_bytes, raw, read_response, request
+
+TEXT = "/v1/completions"
+GENERATE = "/firstlight.v1.Inference/Generate"
+BODY = 8 << 20
+MIB = 1 << 20
+WRONG = ["", "Authorization: Bearer sk-wrong\r\n", "Authorization: Bearer " + "x" * 5000 + "\r\n",
+         "Authorization: Bearer" + " " * 600 + "sk-one\r\n",
+         "Authorization: Basic x\r\nAuthorization: Bearer sk-one\r\n"]
+RIGHT = "Authorization: Bearer sk-one\r\n"
+
+
+def grpc_address(server) -> str:
+    line = next(line for line in server.lines if line.startswith("gRPC and HTTP/2 on "))
+    return line.split("//")[1]
+
+
+@pytest.fixture(scope="module")
+def keys(tmp_path_factory):
+    path = tmp_path_factory.mktemp("keys") / "keys"
+    path.write_text("sk-one\nsk-two\n")
+    return path
+
+
+@pytest.fixture(scope="module")
+def locked(servers, tiny, keys):
+    return servers(tiny, "--api-key-file", keys, "--grpc-port", 0)
+
+
+def metric(server, name: str, labels: str = "") -> float:
+    page = request(server, "GET", "/metrics")[2].decode()
+    found = re.search(rf"^{name}{{[^}}]*{re.escape(labels)}[^}}]*}} (\S+)$", page, re.M)
+    return float(found[1]) if found else 0
+
+
+def peak_bytes(server) -> int:
+    status = open(f"/proc/{server.process.pid}/status", encoding="ascii").read()
+    return int(re.search(r"VmHWM:\s+(\d+) kB", status)[1]) * 1024
+
+
+def head(fields: str = "", size: int = BODY, path: str = TEXT, method: str = "POST") -> bytes:
+    return (f"{method} {path} HTTP/1.1\r\nHost: localhost\r\n{fields}"
+            f"Content-Length: {size}\r\n\r\n").encode()
+
+
+def padded(size: int) -> bytes:
+    start = b'{"prompt":"a","max_tokens":1,"metadata":"'
+    return start + b"x" * (size - len(start) - 2) + b'"}'
+
+
+# --- the key, at the end of the head ------------------------------------------------------------
+
+@pytest.mark.parametrize("fields", WRONG)
+@pytest.mark.parametrize("more", ["", "Expect: 100-continue\r\n"])
+def test_a_wrong_key_is_told_before_the_body(locked, fields, more):
+    before = metric(locked, "firstlight_requests_refused_total", 'reason="invalid_api_key"')
+    with connect(locked, timeout=4) as sock:
+        sock.sendall(head(fields + more))
+        status, headers, body = read_response(sock)
+    assert status == 401 and error_of(body)["code"] == "invalid_api_key"
+    assert headers["www-authenticate"] == "Bearer" and headers["connection"] == "close"
+    after = metric(locked, "firstlight_requests_refused_total", 'reason="invalid_api_key"')
+    assert after == before + 1
+
+
+def test_a_wrong_key_is_told_before_a_chunk(locked):
+    with connect(locked, timeout=4) as sock:
+        sock.sendall(f"POST {TEXT} HTTP/1.1\r\nHost: localhost\r\n"
+                     "Transfer-Encoding: chunked\r\n\r\n".encode())
+        assert read_response(sock)[0] == 401
+
+
+def test_a_wrong_key_is_told_for_an_absolute_target(locked):
+    with connect(locked, timeout=4) as sock:
+        sock.sendall(head(path="http://somewhere.example" + TEXT + "?a=b"))
+        assert read_response(sock)[0] == 401
+
+
+def test_what_a_head_alone_decides(locked):
+    """No such path, no such method, a body for a path that takes none: no byte of it is awaited."""
+    for line, expected in ((("/nothing", "POST"), 404), (("/v1/models", "POST"), 405),
+                           (("/health", "GET"), 413), (("/health", "OPTIONS"), 413)):
+        with connect(locked, timeout=4) as sock:
+            sock.sendall(head(RIGHT, BODY, *line))
+            status, headers, _ = read_response(sock)
+            assert status == expected, line
+            assert ("allow" in headers) == (status == 405)
+
+
+def test_a_right_key_is_asked_for_the_body(locked):
+    with connect(locked) as sock:
+        sock.sendall(head("Expect: 100-continue\r\n" + RIGHT, 60_000))
+        assert sock.recv(100).startswith(b"HTTP/1.1 100")
+        sock.sendall(padded(60_000))
+        assert read_response(sock)[0] == 200
+
+
+def test_a_wrong_key_is_told_before_the_body_over_http2(locked):
+    with Client(grpc_address(locked), timeout=4) as client:
+        for fields, status in (((), "401"), ((("authorization", "Bearer sk-wrong"),), "401")):
+            stream = client.open(TEXT, ("content-type", "application/json"), *fields)
+            answer, body = client.answer(stream)
+            assert answer[":status"] == status and answer["www-authenticate"] == "Bearer"
+            assert error_of(body)["code"] == "invalid_api_key"
+        stream = client.open("/nothing", ("authorization", "Bearer sk-one"))
+        assert client.answer(stream)[0][":status"] == "404"
+        stream = client.open(GENERATE, ("content-type", "application/grpc"))
+        assert client.answer(stream)[0]["grpc-status"] == "16"
+
+
+def send_some(peer, data: bytes) -> None:
+    """As much as is taken until the server shuts the door."""
+    try:
+        (peer.send if isinstance(peer, Client) else peer.sendall)(data)
+    except ConnectionError:
+        pass
+
+
+def test_bytes_without_a_key_are_not_kept(locked):
+    """Forty bodies of 8 MiB without a key at once, as far as they are taken, by both protocols."""
+    start, socks, clients = peak_bytes(locked), [], []
+    for _ in range(40):
+        socks.append(connect(locked))
+        socks[-1].sendall(head())
+        send_some(socks[-1], b"x" * (7 * MIB))
+    for _ in range(3):
+        clients.append(Client(grpc_address(locked)))
+        for path in (TEXT, GENERATE):
+            kind = "application/grpc" if path == GENERATE else "application/json"
+            stream = clients[-1].open(path, ("content-type", kind))
+            send_some(clients[-1], b"".join(frame(DATA, 0, stream, b"x" * 16384)
+                                            for _ in range(400)))
+    assert peak_bytes(locked) - start < 16 * MIB
+    assert metric(locked, "firstlight_request_memory_bytes") == 0
+    for sock in socks + [client.sock for client in clients]:
+        sock.close()
+    assert locked.get("/health")[0] == 200
+
+
+# --- the budget -----------------------------------------------------------------------------------
+
+@pytest.fixture(scope="module")
+def tight(servers, tiny, keys):
+    return servers(tiny, "--api-key-file", keys, "--grpc-port", 0, "--max-request-memory", "32M")
+
+
+def held(server) -> float:
+    return metric(server, "firstlight_request_memory_bytes")
+
+
+def wait_until(condition) -> None:
+    deadline = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def fill(server, key: str, n: int, size: int = 7 * MIB) -> list:
+    """n bodies of 8 MiB of which so much came."""
+    socks = [connect(server) for _ in range(n)]
+    for sock in socks:
+        sock.sendall(head(f"Authorization: Bearer {key}\r\n"))
+        send_some(sock, padded(BODY)[:size])
+    return socks
+
+
+def close(socks: list) -> None:
+    for sock in socks:
+        sock.close()
+
+
+def test_bodies_stay_within_the_budget(tight):
+    """One client fills his half and no more, another is served meanwhile, then it is given back."""
+    start = peak_bytes(tight)
+    socks = fill(tight, "sk-one", 12)
+    wait_until(lambda: held(tight) > 8 * MIB)
+    assert held(tight) <= 16 * MIB
+    status, headers, body = read_response(socks[-1])
+    assert status == 503 and error_of(body)["code"] == "request_memory" and headers["retry-after"]
+    assert raw(tight, post_bytes(TEXT, padded(4 * MIB), "Authorization: Bearer sk-two"))[0] == 200
+    assert metric(tight, "firstlight_requests_refused_total", 'reason="request_memory"') > 0
+    close(socks)
+    wait_until(lambda: held(tight) == 0)
+    assert raw(tight, post_bytes(TEXT, padded(BODY), RIGHT.strip()))[0] == 200
+    # what is held, the body that was parsed, its copies while it was, and the answer
+    assert peak_bytes(tight) - start < 16 * MIB + 4 * BODY + 16 * MIB
+
+
+def test_chunks_stay_within_the_budget(tight):
+    socks = [connect(tight) for _ in range(8)]
+    for sock in socks:
+        sock.sendall(f"POST {TEXT} HTTP/1.1\r\nHost: localhost\r\n{RIGHT}"
+                     "Transfer-Encoding: chunked\r\n\r\n".encode())
+        send_some(sock, (b"10000\r\n" + b" " * 65536 + b"\r\n") * 64)
+    wait_until(lambda: held(tight) > 8 * MIB)
+    assert held(tight) <= 16 * MIB
+    assert read_response(socks[-1])[0] == 503
+    close(socks)
+    wait_until(lambda: held(tight) == 0)
+
+
+@pytest.mark.parametrize("path, kind", [(TEXT, "application/json"), (GENERATE, "application/grpc")])
+def test_streams_stay_within_the_budget(tight, path, kind):
+    key = ("authorization", "Bearer sk-one")
+    before = metric(tight, "firstlight_requests_refused_total", 'reason="request_memory"')
+    with Client(grpc_address(tight)) as client:
+        client.send(frame(SETTINGS, ACK))  # the server's windows count from here on
+        streams = [client.open(path, ("content-type", kind), key) for _ in range(8)]
+        for stream in streams:
+            start = message(b"", length=BODY - 100) if path == GENERATE else b""
+            payload = start + b" " * (3 * MIB - len(start))
+            for at in range(0, len(payload), 16384):
+                client.send(frame(DATA, 0, stream, payload[at:at + 16384]))
+        answer, body = client.answer(streams[-1])
+        if path == GENERATE:
+            assert answer["grpc-status"] == "14" and answer["error-code"] == "request_memory"
+        else:
+            assert answer[":status"] == "503" and error_of(body)["code"] == "request_memory"
+        assert 8 * MIB < held(tight) <= 16 * MIB
+        large = post_bytes(TEXT, padded(4 * MIB), "Authorization: Bearer sk-two")
+        assert raw(tight, large)[0] == 200
+    wait_until(lambda: held(tight) == 0)
+    after = metric(tight, "firstlight_requests_refused_total", 'reason="request_memory"')
+    assert after > before
+
+
+def test_a_packed_message_is_held_with_what_it_becomes(tight):
+    packed = message(gzip.compress(b"\0" * (BODY - 1000)), flag=1)
+    fields = (("grpc-encoding", "gzip"), ("authorization", "Bearer sk-one"))
+    socks = fill(tight, "sk-one", 1, 15 * MIB // 2)
+    wait_until(lambda: held(tight) >= 7 * MIB)
+    with Client(grpc_address(tight)) as client:
+        socks += fill(tight, "sk-one", 1, 4 * MIB)
+        wait_until(lambda: held(tight) >= 11 * MIB)
+        answer = client.grpc(GENERATE, packed, *fields)
+        assert answer["grpc-status"] == "14" and answer["error-code"] == "request_memory"
+        close(socks)
+        wait_until(lambda: held(tight) == 0)
+        assert client.grpc(GENERATE, packed, *fields)["grpc-status"] == "13"  # no question
+        lie = packed[:-4] + b"\0\0\2\0"
+        assert client.grpc(GENERATE, lie, *fields)["grpc-status"] == "13"
+    wait_until(lambda: held(tight) == 0)
+
+
+def test_a_budget_that_holds_no_body_is_refused(run, tiny):
+    result = run("serve", "--model", tiny, "--port", 0, "--max-request-memory", "8M")
+    assert result.returncode == 1 and "--max-request-memory" in result.stderr
