@@ -148,6 +148,19 @@ enum status asked_tokenize(struct asked *p, const struct tokenizer *t, bool echo
     return STATUS_OK;
 }
 
+enum status asked_forget_text(struct asked *p, bool echo, struct err *err)
+{
+    bool kept = true;
+    for (uint32_t i = 0; i < p->n; i++) {
+        struct asked_prompt *one = &p->all[i];
+        if (echo && one->text)
+            kept &= buf_append(&one->shown, one->text, one->len);
+        one->text = NULL;
+        one->len = 0;
+    }
+    return kept ? STATUS_OK : err_set(err, STATUS_NO_MEMORY, "no memory for the prompt");
+}
+
 const char *asked_text(const struct asked *p, uint32_t at, size_t *len)
 {
     const struct asked_prompt *one = &p->all[at];

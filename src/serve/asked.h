@@ -19,7 +19,7 @@ struct asked_prompt {
     const char *text; /* borrowed from the JSON; NULL when ids came, and in a chat */
     size_t len;
     struct tokens ids; /* empty until tokenized when there is a text */
-    struct buf shown;  /* with ids and echo: what they spell */
+    struct buf shown;  /* with echo: what ids spell, or the text when it is borrowed no longer */
 };
 
 /* Starts zeroed, ends with asked_fini. */
@@ -33,6 +33,8 @@ enum status asked_make(struct asked *p, uint32_t n, struct err *err);
 enum status asked_read(struct asked *p, const json_t *value, struct err *err);
 /* Tokenizes texts and checks ids; with `echo` also spells ids. */
 enum status asked_tokenize(struct asked *p, const struct tokenizer *t, bool echo, struct err *err);
+/* Texts are borrowed no longer; those that echo shows become the prompt's own. */
+enum status asked_forget_text(struct asked *p, bool echo, struct err *err);
 /* The text that echo gives back, *len bytes. */
 const char *asked_text(const struct asked *p, uint32_t at, size_t *len);
 void asked_fini(struct asked *p);

@@ -243,6 +243,24 @@ static enum status check_length(struct call *c)
                      p->all[i].ids.count, n_ctx);
 }
 
+/* All that it holds, and not what the log says of it. */
+static void forget_question(struct openai_request *ask)
+{
+    const struct openai_request was = *ask;
+    openai_request_fini(ask);
+    ask->kind = was.kind;
+    ask->stream = was.stream;
+    ask->n = was.n;
+}
+
+static uint64_t tokens_read(const struct call *c)
+{
+    uint64_t n = 0;
+    for (uint32_t i = 0; i < c->ask.prompts.n; i++)
+        n += c->ask.prompts.all[i].ids.count;
+    return n;
+}
+
 /* Any one thread: touches nothing that others do. */
 static void work(struct text_job *job)
 {
@@ -262,10 +280,15 @@ static void work(struct text_job *job)
         c->prepared = check_length(c);
     if (c->prepared == STATUS_OK)
         c->prepared = openai_check_logprobs(&c->ask, c->server->info.n_ctx, &c->err);
+    if (c->prepared == STATUS_OK)
+        c->prepared = openai_forget_text(&c->ask, &c->err);
     timeline_stamp(&c->timeline, TIMELINE_TOKENIZED);
     if (c->trace && c->ask.prompts.n > 0 && c->ask.prompts.all[0].ids.count > 0)
         trace_line_hash(c->server->trace, &c->trace, c->ask.prompts.all[0].ids.ids,
                         (uint32_t)c->ask.prompts.all[0].ids.count);
+    c->tokens_read = tokens_read(c);
+    if (c->prepared != STATUS_OK)
+        forget_question(&c->ask);
 }
 
 /* The earliest of the server's and the request's own, from the first byte on. */
@@ -349,14 +372,6 @@ static void overloaded(struct call *c)
     refuse_overload(c, &c->err, engine_limit(e));
 }
 
-static uint64_t tokens_read(const struct call *c)
-{
-    uint64_t n = 0;
-    for (uint32_t i = 0; i < c->ask.prompts.n; i++)
-        n += c->ask.prompts.all[i].ids.count;
-    return n;
-}
-
 /* Are all its answers more than the client may have? */
 static bool too_many_answers(struct call *c)
 {
@@ -370,7 +385,7 @@ static bool too_many_answers(struct call *c)
 
 static void submit(struct call *c)
 {
-    c->prompt_tokens = (uint32_t)tokens_read(c);
+    c->prompt_tokens = (uint32_t)c->tokens_read;
     if (too_many_answers(c))
         return;
     c->max_tokens = c->ask.params.max_tokens;
@@ -392,7 +407,7 @@ static void done(struct text_job *job)
     struct call *c = (struct call *)(void *)job;
     c->preparing = false;
     forget_body(c);
-    admit_tokens(c->server, c->x, &c->admitted, tokens_read(c));
+    admit_tokens(c->server, c->x, &c->admitted, c->tokens_read);
     if (!c->x)
         call_let_go(c);
     else if (c->prepared != STATUS_OK)

@@ -45,6 +45,7 @@ struct call {
     struct evbuffer *body;
     struct hold held; /* of the body and what it becomes, until it is tokens */
     struct openai_request ask;
+    uint64_t tokens_read;     /* of its prompts, also of those that are refused then */
     struct timeline timeline; /* until the answer; then that of the choice that came first */
     enum status prepared;
     struct err err;

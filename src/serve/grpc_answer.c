@@ -3,6 +3,7 @@
  * a whole answer is put together. */
 #include "base/arena.h"
 #include "serve/grpc.h"
+#include "serve/json_memory.h"
 
 #include <proto/firstlight.pb-c.h>
 #include <string.h>
@@ -70,7 +71,10 @@ typedef void put_message(struct buf *out, const ProtobufCMessage *message);
 static void put_with_logprobs(struct buf *out, response *r, const char *logprobs, put_message *put)
 {
     struct arena arena;
-    json_t *json = logprobs ? json_loads(logprobs, 0, NULL) : NULL;
+    json_error_t fault;
+    bool no_memory;
+    json_t *json =
+        logprobs ? json_memory_read(logprobs, strlen(logprobs), 0, &fault, &no_memory) : NULL;
     Firstlight__V1__Choice *choice = r->choices[0];
     arena_init(&arena, SIZE_MAX); /* it holds what the JSON does */
     bool made = !logprobs || (json && fill_logprobs(&arena, json_object_get(json, "content"),

@@ -3,13 +3,95 @@
 #include "serve/grpc.h"
 
 #include "base/limits.h"
+#include "base/mem.h"
 #include "serve/json.h"
+#include "serve/json_memory.h"
 
 #include <inttypes.h>
 #include <proto/firstlight.pb-c.h>
 #include <stdio.h>
 
 static json_t *message_json(const ProtobufCMessage *m);
+
+/* What an unpacked message may take. A field of two bytes takes a hundred, so this is bounded while
+ * it is unpacked. */
+struct room {
+    size_t left;
+    bool passed, no_memory;
+};
+
+static void *take(void *arg, size_t size)
+{
+    struct room *r = arg;
+    void *p = NULL;
+    r->passed |= size > r->left;
+    if (!r->passed) {
+        r->left -= size;
+        p = mem_alloc(size);
+        r->no_memory |= !p;
+    }
+    return p;
+}
+
+static void give_back(void *arg, void *p)
+{
+    (void)arg;
+    mem_free(p);
+}
+
+static void count_field(const ProtobufCMessage *m, const ProtobufCFieldDescriptor *f,
+                        struct json_count *n);
+
+static void count_message(const ProtobufCMessage *m, struct json_count *n)
+{
+    n->containers++;
+    for (unsigned i = 0; i < m->descriptor->n_fields; i++)
+        count_field(m, &m->descriptor->fields[i], n);
+}
+
+/* The values that a field becomes, and its name. */
+static void count_field(const ProtobufCMessage *m, const ProtobufCFieldDescriptor *f,
+                        struct json_count *n)
+{
+    const void *at = (const char *)m + f->offset;
+    const void *quantifier = (const char *)m + f->quantifier_offset;
+    bool many = f->label == PROTOBUF_C_LABEL_REPEATED;
+    size_t values = many ? *(const size_t *)quantifier : 1;
+    if ((f->flags & PROTOBUF_C_FIELD_FLAG_ONEOF) && *(const uint32_t *)quantifier != f->id)
+        return; /* another field lies there */
+    n->strings++;
+    n->containers += many;
+    if (f->type == PROTOBUF_C_TYPE_MESSAGE) {
+        ProtobufCMessage *const *all = many ? *(ProtobufCMessage *const *const *)at : at;
+        for (size_t i = 0; i < values; i++)
+            if (all[i])
+                count_message(all[i], n);
+    } else if (f->type == PROTOBUF_C_TYPE_STRING || f->type == PROTOBUF_C_TYPE_BYTES) {
+        n->strings += values;
+    } else {
+        n->numbers += values;
+    }
+}
+
+static enum status unpack(ProtobufCMessage **out, ProtobufCAllocator *allocator,
+                          const ProtobufCMessageDescriptor *type, const char *bytes, size_t len,
+                          struct err *err)
+{
+    const struct room *r = allocator->allocator_data;
+    struct json_count n = {0};
+    *out = protobuf_c_message_unpack(type, allocator, len, (const uint8_t *)bytes);
+    if (r->passed)
+        return err_set(err, STATUS_TOO_LARGE,
+                       "the message has too many fields: it takes more than "
+                       "%u bytes",
+                       LIMIT_QUESTION_BYTES);
+    if (r->no_memory)
+        return err_set(err, STATUS_NO_MEMORY, "no memory for the request");
+    if (!*out)
+        return err_set(err, STATUS_MALFORMED, "the message is no %s", type->name);
+    count_message(*out, &n);
+    return json_count_check(&n, err);
+}
 
 /* One value; NULL: no memory, or no UTF-8. */
 static json_t *value_json(const ProtobufCFieldDescriptor *f, const void *at)
@@ -174,25 +256,41 @@ static enum status read_chat(json_t *o, const ProtobufCMessage *message, struct 
     return st ? st : add_fields(o, (const ProtobufCMessage *)m->service, err);
 }
 
+struct making {
+    enum openai_kind kind;
+    const ProtobufCMessage *message;
+    json_t *json;
+    enum status status;
+    struct err *err;
+};
+
+static void make_json(void *arg)
+{
+    struct making *q = arg;
+    q->json = json_object();
+    q->status = q->kind == OPENAI_CHAT ? read_chat(q->json, q->message, q->err)
+                                       : read_generate(q->json, q->message, q->err);
+}
+
 enum status grpc_ask(struct openai_request *out, enum openai_kind kind, const char *bytes,
                      size_t len, struct err *err)
 {
     const ProtobufCMessageDescriptor *type = kind == OPENAI_CHAT
                                                  ? &firstlight__v1__chat_request__descriptor
                                                  : &firstlight__v1__generate_request__descriptor;
-    ProtobufCMessage *m = protobuf_c_message_unpack(type, NULL, len, (const uint8_t *)bytes);
-    json_t *o = json_object();
-    enum status st = STATUS_OK;
-    if (!m)
-        st = err_set(err, STATUS_MALFORMED, "the message is no %s", type->name);
-    else if (!o)
+    struct room room = {.left = LIMIT_QUESTION_BYTES};
+    ProtobufCAllocator allocator = {take, give_back, &room};
+    ProtobufCMessage *m;
+    enum status st = unpack(&m, &allocator, type, bytes, len, err);
+    struct making making = {.kind = kind, .message = m, .err = err};
+    if (st == STATUS_OK && !json_memory_try(make_json, &making))
         st = err_set(err, STATUS_NO_MEMORY, "no memory for the request");
-    else
-        st = kind == OPENAI_CHAT ? read_chat(o, m, err) : read_generate(o, m, err);
     if (m)
-        protobuf_c_message_free_unpacked(m, NULL);
-    if (st == STATUS_OK)
-        return openai_read(out, kind, o, err);
-    json_decref(o);
-    return st;
+        protobuf_c_message_free_unpacked(m, &allocator);
+    if (st)
+        return st;
+    if (making.status == STATUS_OK)
+        return openai_read(out, kind, making.json, err);
+    json_decref(making.json);
+    return making.status;
 }

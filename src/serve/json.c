@@ -1,33 +1,61 @@
 #include "serve/json.h"
 
 #include "base/limits.h"
+#include "serve/json_memory.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-/* Nesting of brackets outside strings. Looked at before parsing, so that depth costs no memory;
- * text that is no JSON may count wrong, and is refused by the parser then. */
-static bool too_deep(const char *text, size_t len)
+/* Is this one of the characters of a number, true, false or null? */
+static bool is_plain(char c)
+{
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || c == '-' || c == '+' || c == '.' ||
+           c == 'E';
+}
+
+/* Values and their nesting, as brackets, quotes and the rest tell them. Looked at before parsing,
+ * so that they cost no memory; text that is no JSON may count wrong, and is refused by the parser
+ * then.
+ */
+static bool count(const char *text, size_t len, struct json_count *n)
 {
     size_t depth = 0;
-    bool quoted = false;
+    bool plain = false;
     for (size_t i = 0; i < len; i++) {
         char c = text[i];
-        if (quoted) {
-            i += c == '\\';
-            quoted = c != '"';
+        bool was_plain = plain;
+        plain = is_plain(c);
+        if (plain) {
+            n->numbers += !was_plain;
         } else if (c == '"') {
-            quoted = true;
+            n->strings++;
+            while (++i < len && text[i] != '"')
+                i += text[i] == '\\';
         } else if (c == '[' || c == '{') {
+            n->containers++;
             if (++depth > LIMIT_JSON_DEPTH)
-                return true;
+                return false;
         } else if ((c == ']' || c == '}') && depth > 0) {
             depth--;
         }
     }
-    return false;
+    return true;
+}
+
+enum status json_count_check(const struct json_count *n, struct err *err)
+{
+    if (n->containers > LIMIT_JSON_CONTAINERS)
+        return err_set(err, STATUS_TOO_LARGE, "the body has %zu objects and arrays, at most %u",
+                       n->containers, LIMIT_JSON_CONTAINERS);
+    if (n->strings > LIMIT_JSON_STRINGS)
+        return err_set(err, STATUS_TOO_LARGE, "the body has %zu names and strings, at most %u",
+                       n->strings, LIMIT_JSON_STRINGS);
+    if (n->numbers > LIMIT_JSON_NUMBERS)
+        return err_set(err, STATUS_TOO_LARGE, "the body has %zu numbers, at most %u", n->numbers,
+                       LIMIT_JSON_NUMBERS);
+    return STATUS_OK;
 }
 
 /* What JSON allows and this server does not take is not called invalid JSON. */
@@ -55,12 +83,17 @@ enum status json_parse(const char *text, size_t len, json_t **out, struct err *e
 {
     if (len == 0)
         return err_set(err, STATUS_INVALID, "the body is empty: expected a JSON object");
-    if (too_deep(text, len))
+    struct json_count n = {0};
+    if (!count(text, len, &n))
         return err_set(err, STATUS_INVALID, "the body nests deeper than %d levels",
                        LIMIT_JSON_DEPTH);
+    enum status st = json_count_check(&n, err);
+    if (st)
+        return st;
     json_error_t fault;
-    json_t *v = json_loadb(text, len, JSON_REJECT_DUPLICATES, &fault);
-    if (!v && json_error_code(&fault) == json_error_out_of_memory)
+    bool no_memory;
+    json_t *v = json_memory_read(text, len, JSON_REJECT_DUPLICATES, &fault, &no_memory);
+    if (no_memory)
         return err_set(err, STATUS_NO_MEMORY, "no memory for a body of %zu bytes", len);
     if (!v)
         return bad_json(&fault, err);

@@ -14,6 +14,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Values of a text: parsed, each takes many times its bytes, so their number is bounded before. */
+struct json_count {
+    size_t containers; /* objects and arrays */
+    size_t strings;    /* names of fields among them */
+    size_t numbers;    /* and true, false, null */
+};
+enum status json_count_check(const struct json_count *n, struct err *err); /* STATUS_TOO_LARGE */
+
 /* A new reference to an object. */
 enum status json_parse(const char *text, size_t len, json_t **out, struct err *err);
 

@@ -3,6 +3,7 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "serve/json.h"
+#include "serve/json_memory.h"
 #include "text/chat.h"
 
 #include <errno.h>
@@ -41,14 +42,17 @@ static const struct unsupported unsupported[] = {
     {"store", CHAT, {"false"}},
 };
 
-static bool is_harmless(const struct unsupported *u, const json_t *v)
+static bool is_harmless(const struct unsupported *u, const json_t *v, bool *no_memory)
 {
+    *no_memory = false;
     for (size_t i = 0; i < sizeof u->harmless / sizeof *u->harmless && u->harmless[i]; i++) {
-        json_t *ok = json_loads(u->harmless[i], JSON_DECODE_ANY, NULL);
+        const char *text = u->harmless[i];
+        json_error_t fault;
+        json_t *ok = json_memory_read(text, strlen(text), JSON_DECODE_ANY, &fault, no_memory);
         bool same = ok && json_equal(v, ok);
         json_decref(ok);
-        if (same)
-            return true;
+        if (same || *no_memory)
+            return same;
     }
     return false;
 }
@@ -59,8 +63,11 @@ static enum status check_unsupported(const struct openai_request *q, struct err 
     for (size_t i = 0; i < sizeof unsupported / sizeof *unsupported; i++) {
         const struct unsupported *u = &unsupported[i];
         const json_t *v = u->kinds & kind ? json_object_get(q->json, u->name) : NULL;
-        if (!v || json_is_null(v) || is_harmless(u, v))
+        bool no_memory;
+        if (!v || json_is_null(v) || is_harmless(u, v, &no_memory))
             continue;
+        if (no_memory)
+            return err_set(err, STATUS_NO_MEMORY, "no memory for the request");
         char found[64];
         return err_param(err, STATUS_INVALID, u->name,
                          "%s: not implemented by this server (leave it out%s%s; found %s)", u->name,
@@ -499,6 +506,16 @@ enum status openai_check_logprobs(const struct openai_request *q, uint32_t n_ctx
         rows * (1 + q->params.top_logprobs), most, top, q->stream ? "" : ", max_tokens",
         q->params.prompt_logprobs ? ", echo" : "",
         q->stream ? "" : ", or for a stream: \"stream\": true");
+}
+
+enum status openai_forget_text(struct openai_request *q, struct err *err)
+{
+    enum status st = asked_forget_text(&q->prompts, q->echo, err);
+    json_decref(q->messages);
+    json_decref(q->json);
+    q->messages = q->json = NULL;
+    q->model = NULL;
+    return st;
 }
 
 void openai_request_fini(struct openai_request *q)

@@ -20,7 +20,8 @@ enum openai_kind { OPENAI_CHAT, OPENAI_COMPLETION };
 /* Starts zeroed, ends with openai_request_fini. */
 struct openai_request {
     enum openai_kind kind;
-    json_t *json;         /* the whole body; owned; `model`, `prompts` borrow from it */
+    json_t *json;         /* the whole body, until openai_forget_text; owned; `model`, `prompts`
+                             borrow from it */
     const char *model;    /* NULL: none named */
     json_t *messages;     /* chat: [{"role", "content"}], contents joined to one string; owned */
     struct asked prompts; /* one in a chat */
@@ -50,6 +51,10 @@ enum status openai_tokenize(struct openai_request *q, const struct loader *loade
  * log probabilities are few enough to be kept. Of an answer that comes whole that is all of them,
  * of a stream those of the prompts, which come at once. */
 enum status openai_check_logprobs(const struct openai_request *q, uint32_t n_ctx, struct err *err);
+
+/* After tokenizing: frees the body and all that was made of it but tokens, parameters and the texts
+ * that echo shows. */
+enum status openai_forget_text(struct openai_request *q, struct err *err);
 
 void openai_request_fini(struct openai_request *q);
 

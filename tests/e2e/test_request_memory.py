@@ -250,6 +250,19 @@ def test_a_packed_message_is_held_with_what_it_becomes(tight):
     wait_until(lambda: held(tight) == 0)
 
 
+# --- what a body becomes --------------------------------------------------------------------------
+
+@pytest.mark.parametrize("value", [b"{}", b"[]", b'""', b"1", b'{"a":1}'])
+def test_values_are_counted_before_they_are_made(tight, value):
+    """8 MiB of small values would be hundreds of megabytes as JSON."""
+    start = peak_bytes(tight)
+    filler = (value + b",") * ((BODY - 50) // (len(value) + 1))
+    body = b'{"prompt":"a","max_tokens":1,"x":[' + filler
+    status, _, answer = raw(tight, post_bytes(TEXT, body + b"1]}", RIGHT.strip()))
+    assert status == 413 and "at most" in error_of(answer)["message"]
+    assert peak_bytes(tight) - start < 4 * BODY
+
+
 def test_a_budget_that_holds_no_body_is_refused(run, tiny):
     result = run("serve", "--model", tiny, "--port", 0, "--max-request-memory", "8M")
     assert result.returncode == 1 and "--max-request-memory" in result.stderr

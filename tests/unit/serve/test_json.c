@@ -4,6 +4,8 @@
 #include "support/cmocka_all.h"
 
 #include "base/limits.h"
+#include "base/mem.h"
+#include "serve/json_memory.h"
 
 #include <string.h>
 
@@ -169,13 +171,110 @@ static void test_put_ms(void **state)
     buf_fini(&b);
 }
 
+/* Many of one value: as many as are taken, and one more. */
+static void check_many(const char *value, size_t most, const char *says)
+{
+    struct buf text = {0};
+    json_t *v = NULL;
+    struct err e;
+    buf_puts(&text, "{\"a\":[");
+    for (size_t i = 0; i < most; i++) {
+        buf_puts(&text, i > 0 ? "," : "");
+        buf_puts(&text, value);
+    }
+    buf_puts(&text, "]}");
+    assert_false(text.failed);
+    assert_int_equal(json_parse(text.data, text.len, &v, &e), STATUS_OK);
+    assert_int_equal(json_array_size(json_object_get(v, "a")), most);
+    json_decref(v);
+    v = NULL;
+    text.len -= 2;
+    buf_printf(&text, ",%s]}", value);
+    assert_int_equal(json_parse(text.data, text.len, &v, &e), STATUS_TOO_LARGE);
+    assert_null(v);
+    assert_non_null(strstr(e.text, says));
+    buf_fini(&text);
+}
+
+static void test_values_are_counted(void **state)
+{
+    (void)state;
+    check_many("[]", LIMIT_JSON_CONTAINERS - 2, "objects and arrays");
+    check_many("{}", LIMIT_JSON_CONTAINERS - 2, "objects and arrays");
+    check_many("\"[,\\\",1,]\"", LIMIT_JSON_STRINGS - 1, "names and strings");
+    check_many("-1.5e+3", LIMIT_JSON_NUMBERS, "numbers");
+    check_many("true", LIMIT_JSON_NUMBERS, "numbers");
+    check_many("7", LIMIT_JSON_NUMBERS, "numbers");
+    assert_true(LIMIT_JSON_NUMBERS > LIMIT_CONTEXT);
+}
+
+/* The n-th allocation from now on fails, and none after it. */
+static size_t until_failure, taken;
+static bool has_failed;
+
+static void *resize_or_fail(void *p, size_t size)
+{
+    if (until_failure > 0 && --until_failure == 0) {
+        has_failed = true;
+        return NULL;
+    }
+    taken += !p;
+    return mem_resize(p, size);
+}
+
+static void *take_or_fail(size_t size)
+{
+    return resize_or_fail(NULL, size);
+}
+
+static void give_back(void *p)
+{
+    taken -= p != NULL;
+    mem_free(p);
+}
+
+static void test_each_allocation_fails(void **state)
+{
+    static const char text[] =
+        "{\"numbers\":[1,2.5,-3e7,true,null],\"texts\":[\"one that is longer than sixteen bytes\","
+        "\"\\u00e4 and one that is even longer than the one before it\"],\"a name that is longer "
+        "than "
+        "most of them, for the room that names take\":{\"b\":{\"c\":[[[{}]]]}}}";
+    const struct json_memory_source before = json_memory_source;
+    size_t n = 0;
+    (void)state;
+    json_t *all = parse(text);
+    json_memory_source = (struct json_memory_source){take_or_fail, resize_or_fail, give_back};
+    do {
+        json_t *v = NULL;
+        struct err e = {0};
+        until_failure = ++n;
+        has_failed = false;
+        taken = 0;
+        enum status st = json_parse(text, sizeof text - 1, &v, &e);
+        until_failure = 0;
+        assert_int_equal(st, has_failed ? STATUS_NO_MEMORY : STATUS_OK);
+        assert_true(has_failed == !v && (has_failed || json_equal(v, all)));
+        json_decref(v);
+        assert_int_equal(taken, 0);
+    } while (has_failed);
+    assert_true(n > 20);
+    json_memory_source = before;
+    json_decref(all);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_refused),       cmocka_unit_test(test_depth),
-        cmocka_unit_test(test_int),           cmocka_unit_test(test_real),
-        cmocka_unit_test(test_text_and_bool), cmocka_unit_test(test_put_text),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_depth),
+        cmocka_unit_test(test_int),
+        cmocka_unit_test(test_real),
+        cmocka_unit_test(test_text_and_bool),
+        cmocka_unit_test(test_put_text),
         cmocka_unit_test(test_put_ms),
+        cmocka_unit_test(test_values_are_counted),
+        cmocka_unit_test(test_each_allocation_fails),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -474,15 +474,41 @@ static void test_log_probabilities_at_once(void **state)
     }
 }
 
+/* The body goes once its tokens are there; what echo shows stays. */
+static void test_the_text_is_forgotten(void **state)
+{
+    (void)state;
+    for (int echo = 0; echo < 2; echo++) {
+        struct openai_request q;
+        struct err e;
+        size_t len;
+        const char *body = echo ? "{\"prompt\":[\"one\",\"two\"],\"echo\":true,\"model\":\"m\"}"
+                                : "{\"prompt\":[\"one\",\"two\"]}";
+        assert_int_equal(parse_body(&q, OPENAI_COMPLETION, body, &e), STATUS_OK);
+        assert_int_equal(openai_forget_text(&q, &e), STATUS_OK);
+        assert_true(!q.json && !q.messages && !q.model);
+        assert_string_equal(asked_text(&q.prompts, 1, &len), echo ? "two" : "");
+        assert_int_equal(len, echo ? 3 : 0);
+        openai_request_fini(&q);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_defaults),     cmocka_unit_test(test_recommended),
-        cmocka_unit_test(test_values),       cmocka_unit_test(test_ranges),
-        cmocka_unit_test(test_unsupported),  cmocka_unit_test(test_messages),
-        cmocka_unit_test(test_bad_messages), cmocka_unit_test(test_many_messages),
-        cmocka_unit_test(test_large_fields), cmocka_unit_test(test_choices),
-        cmocka_unit_test(test_prompts),      cmocka_unit_test(test_log_probabilities_at_once),
+        cmocka_unit_test(test_defaults),
+        cmocka_unit_test(test_recommended),
+        cmocka_unit_test(test_values),
+        cmocka_unit_test(test_ranges),
+        cmocka_unit_test(test_unsupported),
+        cmocka_unit_test(test_messages),
+        cmocka_unit_test(test_bad_messages),
+        cmocka_unit_test(test_many_messages),
+        cmocka_unit_test(test_large_fields),
+        cmocka_unit_test(test_choices),
+        cmocka_unit_test(test_prompts),
+        cmocka_unit_test(test_log_probabilities_at_once),
+        cmocka_unit_test(test_the_text_is_forgotten),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
