@@ -310,6 +310,7 @@ static void on_close(struct evhttp_connection *evcon, void *arg)
     set->count--;
     if (c->counted)
         clients_leave(set->addresses, &c->peer);
+    set->taken -= c->taken;
     pause_listener(set);
     if (c->exchange)
         set->gone(c->exchange);
@@ -354,6 +355,14 @@ static bool count_address(struct conn *c)
     return false;
 }
 
+/* In the order in which they came; whoever only stays to read his refusal takes no place. */
+static bool take_place(struct conn *c)
+{
+    c->taken = c->set->taken < c->set->max;
+    c->set->taken += c->taken;
+    return c->taken;
+}
+
 /* Runs once evhttp has made its connection around the bufferevent. evhttp 2.1 hands out that
  * connection only with a first whole request; but it is the argument of the callbacks it has set,
  * and with it the end of connections that never get so far is seen too. */
@@ -370,7 +379,7 @@ static void attach(struct conn *c)
     set_timer(c, LIMIT_REQUEST_SECONDS * SECOND_US);
     if (!remember(c->set, c)) {
         conn_shut(c);
-    } else if (count_address(c) && c->set->count > c->set->max) {
+    } else if (count_address(c) && !take_place(c)) {
         struct err e;
         err_set(&e, STATUS_UNAVAILABLE, "too many connections (%u): try again", c->set->max);
         refuse(c, 503, &e);

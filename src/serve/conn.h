@@ -39,6 +39,7 @@ struct conn_set {
     struct evconnlistener *listener; /* paused when far too many have come; NULL at the end */
     uint32_t max;                    /* more than these are answered 503 */
     uint32_t count;
+    uint32_t taken;            /* of these, those that are no refusals */
     struct clients *addresses; /* counts the connections of each; NULL: nobody does */
     struct conn **by_fd;       /* n_fds entries, NULL where there is none */
     size_t n_fds;
@@ -54,6 +55,7 @@ struct conn {
     int fd;
     struct client peer;
     bool counted; /* among those of its address */
+    bool taken;   /* one of those up to the maximum */
     enum { CONN_NEW, CONN_IDLE, CONN_READING, CONN_BUSY, CONN_REFUSED } phase;
     struct event timer;
     struct guard guard;

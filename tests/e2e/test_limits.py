@@ -2,6 +2,7 @@
 
 import concurrent.futures
 import json
+import signal
 import time
 
 from wire import connect, error_of, post_bytes, raw, read_response, request
@@ -154,3 +155,26 @@ def test_health_answers_during_a_long_prefill(server):
             worst = max(worst, time.monotonic() - start)
             time.sleep(0.02)
     assert worst < 1.0
+
+
+def test_only_the_surplus_of_a_burst_is_refused(servers, tiny):
+    """The burst waits in the kernel until the server looks: then all of it is accepted at once."""
+    server = servers(tiny, "--max-connections", 20)
+    server.process.send_signal(signal.SIGSTOP)
+    try:
+        burst = [connect(server) for _ in range(23)]
+        for sock in burst:
+            sock.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    finally:
+        server.process.send_signal(signal.SIGCONT)
+    statuses = [read_response(sock)[0] for sock in burst]
+    assert sorted(statuses) == 20 * [200] + 3 * [503]
+    leaving = [sock for sock, status in zip(burst, statuses) if status == 200][:2]
+    for sock in leaving:
+        sock.close()
+    deadline = time.monotonic() + 10
+    while request(server, "GET", "/health")[0] != 200:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    for sock in burst:
+        sock.close()
