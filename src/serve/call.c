@@ -265,9 +265,11 @@ static uint64_t tokens_read(const struct call *c)
 static void work(struct text_job *job)
 {
     struct call *c = (struct call *)(void *)job;
-    size_t len = evbuffer_get_length(c->body);
-    const char *bytes = (const char *)evbuffer_pullup(c->body, -1);
-    c->prepared = c->form->read(&c->ask, c->ask.kind, bytes ? bytes : "", bytes ? len : 0, &c->err);
+    size_t len;
+    const char *bytes;
+    c->prepared = http_in_one_piece(c->body, &bytes, &len, &c->err);
+    if (c->prepared == STATUS_OK)
+        c->prepared = c->form->read(&c->ask, c->ask.kind, bytes ? bytes : "", len, &c->err);
     c->ask.stream |= c->stream_asked;
     if (c->prepared == STATUS_OK && c->keyed)
         c->prepared = salt_of_key(&c->ask.params.salt, &c->key_secret, &c->err);

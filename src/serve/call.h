@@ -53,6 +53,7 @@ struct call {
 
     struct answer answer;
     bool streaming;
+    bool lost;          /* there was no memory for a part of the stream: it ends with that */
     bool answered;      /* nothing more is written */
     bool behind;        /* news waits until the client has taken what was written */
     struct event timer; /* the next comment, or what gathers */

@@ -70,6 +70,20 @@ void grpc_stream(struct http_exchange *x)
     http_stream_start(x, GRPC_TYPE);
 }
 
+void grpc_write(struct http_exchange *x, const ProtobufCMessage *message)
+{
+    struct buf out = {0};
+    struct err e;
+    grpc_put(&out, message);
+    if (out.failed) {
+        err_set(&e, STATUS_NO_MEMORY, "no memory for the answer");
+        grpc_end(x, &e);
+    } else {
+        http_stream_write(x, buf_str(&out), out.len);
+    }
+    buf_fini(&out);
+}
+
 void grpc_end(struct http_exchange *x, const struct err *broken)
 {
     add_status(x, http_add_trailer, broken);
@@ -140,14 +154,16 @@ ProtobufCMessage *grpc_take(struct http_exchange *x, struct evbuffer *message,
                             const ProtobufCMessageDescriptor *type)
 {
     struct err e;
-    size_t len = evbuffer_get_length(message);
-    const uint8_t *bytes = evbuffer_pullup(message, -1);
-    ProtobufCMessage *m = protobuf_c_message_unpack(type, NULL, len, bytes);
-    evbuffer_free(message);
-    if (!m) {
+    size_t len;
+    const char *bytes;
+    ProtobufCMessage *m = NULL;
+    enum status st = http_in_one_piece(message, &bytes, &len, &e);
+    if (st == STATUS_OK &&
+        !(m = protobuf_c_message_unpack(type, NULL, len, (const uint8_t *)bytes)))
         err_set(&e, STATUS_MALFORMED, "the message is no %s", type->name);
+    evbuffer_free(message);
+    if (!m)
         grpc_fail(x, &e);
-    }
     return m;
 }
 

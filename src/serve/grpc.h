@@ -41,6 +41,8 @@ void grpc_reply(struct http_exchange *x, const ProtobufCMessage *message);
 void grpc_reply_packed(struct http_exchange *x, const struct buf *message);
 /* One of several: a stream of messages; grpc_end ends it. */
 void grpc_stream(struct http_exchange *x);
+/* Writes one of them; without memory for it the stream ends with that. */
+void grpc_write(struct http_exchange *x, const ProtobufCMessage *message);
 /* The end of a stream; NULL: a good one. */
 void grpc_end(struct http_exchange *x, const struct err *broken);
 /* An answer that is an error (http_fail comes here too). */

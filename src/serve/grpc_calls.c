@@ -97,8 +97,13 @@ static void tokenize_work(struct text_job *job)
     struct tokenizing *t = (struct tokenizing *)(void *)job;
     const struct tokenizer *tokenizer = t->server->loader.tokenizer;
     struct tokens ids = {0};
-    Firstlight__V1__TokenizeRequest *m = firstlight__v1__tokenize_request__unpack(
-        NULL, evbuffer_get_length(t->message), evbuffer_pullup(t->message, -1));
+    size_t len;
+    const char *bytes;
+    t->status = http_in_one_piece(t->message, &bytes, &len, &t->err);
+    if (t->status)
+        return;
+    Firstlight__V1__TokenizeRequest *m =
+        firstlight__v1__tokenize_request__unpack(NULL, len, (const uint8_t *)bytes);
     if (!m) {
         t->status =
             err_set(&t->err, STATUS_MALFORMED, "the message is no firstlight.v1.TokenizeRequest");

@@ -32,7 +32,8 @@ static enum status inflate_checked(struct evbuffer *out, struct evbuffer *packed
 {
     struct evbuffer_iovec in = {.iov_base = evbuffer_pullup(packed, -1),
                                 .iov_len = evbuffer_get_length(packed)};
-    switch (out ? inflate_into(out, &in, most) : Z_MEM_ERROR) {
+    bool whole = in.iov_base || in.iov_len == 0;
+    switch (out && whole ? inflate_into(out, &in, most) : Z_MEM_ERROR) {
     case Z_STREAM_END:
         return STATUS_OK;
     case Z_OK:

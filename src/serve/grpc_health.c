@@ -63,11 +63,8 @@ static void check(struct server *s, struct http_exchange *x, struct evbuffer *me
 static void tell(struct grpc_watch *w)
 {
     Grpc__Health__V1__HealthCheckResponse out = GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__INIT;
-    struct buf bytes = {0};
     out.status = w->told = status_of(w->server, w->known);
-    grpc_put(&bytes, &out.base);
-    http_stream_write(w->x, buf_str(&bytes), bytes.len);
-    buf_fini(&bytes);
+    grpc_write(w->x, &out.base);
 }
 
 static void watch_ended(struct http_exchange *x, bool gone)

@@ -122,10 +122,7 @@ static bool find_file(const char *name, const char *symbol, struct field *out)
 
 static void put(struct http_exchange *x, const answer *a)
 {
-    struct buf out = {0};
-    grpc_put(&out, &a->base);
-    http_stream_write(x, buf_str(&out), out.len);
-    buf_fini(&out);
+    grpc_write(x, &a->base);
 }
 
 static void fail(struct http_exchange *x, answer *a, enum status code, const char *text)
@@ -205,9 +202,16 @@ static void reply(struct http_exchange *x, question *q)
 static void reflect(struct server *s, struct http_exchange *x, struct evbuffer *message)
 {
     (void)s;
-    size_t len = evbuffer_get_length(message);
-    const uint8_t *bytes = evbuffer_pullup(message, -1);
-    question *q = grpc__reflection__v1__server_reflection_request__unpack(NULL, len, bytes);
+    struct err e;
+    size_t len;
+    const char *bytes;
+    if (http_in_one_piece(message, &bytes, &len, &e)) {
+        evbuffer_free(message);
+        grpc_end(x, &e);
+        return;
+    }
+    question *q =
+        grpc__reflection__v1__server_reflection_request__unpack(NULL, len, (const uint8_t *)bytes);
     answer a = GRPC__REFLECTION__V1__SERVER_REFLECTION_RESPONSE__INIT;
     evbuffer_free(message);
     if (!q) {

@@ -5,6 +5,7 @@
 #include "serve/http_via.h"
 #include "serve/id.h"
 
+#include <event2/buffer.h>
 #include <event2/http.h>
 #include <event2/keyvalq_struct.h>
 #include <inttypes.h>
@@ -37,6 +38,16 @@ struct http_head http_head_of(const struct http_exchange *x)
 struct evbuffer *http_take_body(struct http_exchange *x)
 {
     return x->via->take_body(x);
+}
+
+enum status http_in_one_piece(struct evbuffer *body, const char **bytes, size_t *len,
+                              struct err *err)
+{
+    *len = evbuffer_get_length(body);
+    *bytes = (const char *)evbuffer_pullup(body, -1);
+    if (*len > 0 && !*bytes)
+        return err_set(err, STATUS_NO_MEMORY, "no memory for a body of %zu bytes", *len);
+    return STATUS_OK;
 }
 
 bool http_path_rest(const struct http_exchange *x, const char *prefix, char *out, size_t out_size)
@@ -140,6 +151,10 @@ static const char *retry_after(enum status code)
     return code == STATUS_OVERLOADED ? "1" : code == STATUS_UNAVAILABLE ? "5" : NULL;
 }
 
+/* What is said where there is no memory to say more. */
+static const char bare_error[] = "{\"error\":{\"message\":\"no memory\",\"type\":"
+                                 "\"out_of_memory_error\",\"param\":null,\"code\":null}}";
+
 void http_fail(struct http_exchange *x, const struct err *err, const char *code)
 {
     struct buf body = {0};
@@ -154,7 +169,10 @@ void http_fail(struct http_exchange *x, const struct err *err, const char *code)
         http_add_header(x, "X-Should-Retry", "false");
     if (err->code == STATUS_UNAUTHENTICATED)
         http_add_header(x, "WWW-Authenticate", "Bearer");
-    http_reply(x, status_http(err->code), "application/json", buf_str(&body), body.len);
+    if (body.failed)
+        http_reply(x, status_http(err->code), "application/json", bare_error, strlen(bare_error));
+    else
+        http_reply(x, status_http(err->code), "application/json", buf_str(&body), body.len);
     buf_fini(&body);
 }
 

@@ -93,6 +93,10 @@ bool http_query(const struct http_exchange *x, const char *name, char *out, size
  * keeps it longer than the exchange moves that (budget_move). */
 struct evbuffer *http_take_body(struct http_exchange *x);
 
+/* Its bytes in one piece; *bytes is NULL when there are none. STATUS_NO_MEMORY. */
+enum status http_in_one_piece(struct evbuffer *body, const char **bytes, size_t *len,
+                              struct err *err);
+
 /* For the answer to come; names and values without line ends. */
 void http_add_header(struct http_exchange *x, const char *name, const char *value);
 /* A field that follows the body; HTTP/2 only. */

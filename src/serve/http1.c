@@ -132,23 +132,29 @@ static void on_drained(struct evhttp_connection *evcon, void *arg)
         x->public.drained(&x->public);
 }
 
+static size_t via_stream_waiting(const struct http_exchange *x)
+{
+    return evbuffer_get_length(bufferevent_get_output(inside(x)->conn->bev));
+}
+
 static void via_stream_write(struct http_exchange *x, const char *bytes, size_t len)
 {
     struct exchange *in = inside(x);
-    if (evbuffer_add(in->http->scratch, bytes, len) != 0)
+    size_t before = via_stream_waiting(x), whole = len;
+    char size[24];
+    if (in->req->chunked)
+        whole += (size_t)snprintf(size, sizeof size, "%zx\r\n\r\n", len);
+    if (evbuffer_add(in->http->scratch, bytes, len) == 0)
+        evhttp_send_reply_chunk_with_cb(in->req, in->http->scratch, on_drained, in);
+    evbuffer_drain(in->http->scratch, evbuffer_get_length(in->http->scratch));
+    if (len > 0 && via_stream_waiting(x) != before + whole) /* evhttp does not say so */
         conn_shut(in->conn);
-    evhttp_send_reply_chunk_with_cb(in->req, in->http->scratch, on_drained, in);
 }
 
 static void via_stream_end(struct http_exchange *x, bool cut)
 {
     inside(x)->cut = cut;
     evhttp_send_reply_end(inside(x)->req);
-}
-
-static size_t via_stream_waiting(const struct http_exchange *x)
-{
-    return evbuffer_get_length(bufferevent_get_output(inside(x)->conn->bev));
 }
 
 /* Requests */
@@ -189,9 +195,11 @@ static const char *via_header(const struct http_exchange *x, const char *name)
 static struct evbuffer *via_take_body(struct http_exchange *x)
 {
     struct evbuffer *body = evbuffer_new();
+    if (body && evbuffer_add_buffer(body, evhttp_request_get_input_buffer(inside(x)->req)) == 0)
+        return body;
     if (body)
-        evbuffer_add_buffer(body, evhttp_request_get_input_buffer(inside(x)->req));
-    return body;
+        evbuffer_free(body);
+    return NULL;
 }
 
 static const struct http_via http1 = {

@@ -22,7 +22,7 @@ static void fields_add(struct http2_fields *f, const char *name, size_t name_len
     f->bytes += name_len + value_len + FIELD_OVERHEAD;
     char *both = NULL;
     if (!f->failed && f->n < LIMIT_H2_FIELDS && f->bytes <= LIMIT_HEADER_BYTES)
-        both = mem_alloc(name_len + value_len + 2);
+        f->no_memory = !(both = mem_alloc(name_len + value_len + 2));
     if (!both) {
         f->failed = true;
         return;
@@ -81,8 +81,11 @@ static struct evbuffer *via_take_body(struct http_exchange *x)
 {
     struct http2_stream *s = inside(x);
     struct evbuffer *body = evbuffer_new();
-    if (!body || evbuffer_add_buffer(body, s->body) != 0)
-        return body;
+    if (!body || evbuffer_add_buffer(body, s->body) != 0) {
+        if (body)
+            evbuffer_free(body);
+        return NULL;
+    }
     /* the client may send as much again */
     http2_conn_enter(s->conn);
     nghttp2_session_consume(s->conn->session, s->id, s->unread);
@@ -192,6 +195,8 @@ static void via_stream_start(struct http_exchange *x)
 static void via_stream_write(struct http_exchange *x, const char *bytes, size_t len)
 {
     struct http2_stream *s = inside(x);
+    if (s->finished)
+        return;
     http2_conn_enter(s->conn);
     add_out(s, bytes, len);
     nghttp2_session_resume_data(s->conn->session, s->id);
@@ -348,9 +353,12 @@ static const struct err *refusal(const struct http2_stream *s)
 {
     static const struct err headers = {STATUS_TOO_LARGE, "",
                                        "the request's headers are too many or too long"};
+    static const struct err memory = {STATUS_NO_MEMORY, "", "no memory for the request's headers"};
     static const struct err unread = {
         STATUS_OVERLOADED, "",
         "the answers to earlier requests on this connection have not been read"};
+    if (s->fields.no_memory)
+        return &memory;
     return s->fields.failed ? &headers : s->conn->unsent > LIMIT_H2_UNSENT ? &unread : NULL;
 }
 

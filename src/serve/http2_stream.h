@@ -15,7 +15,8 @@ struct http2_fields {
     struct http2_field at[LIMIT_H2_FIELDS];
     uint32_t n;
     size_t bytes; /* as SETTINGS_MAX_HEADER_LIST_SIZE counts them (RFC 9113, 6.5.2) */
-    bool failed;  /* too many, too long, or no memory */
+    bool failed;  /* too many, too long, or ... */
+    bool no_memory;
 };
 
 struct http2_stream {

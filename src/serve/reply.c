@@ -49,15 +49,25 @@ static void stamp_first(struct choice *ch, int64_t at_us)
     measure_first(ch);
 }
 
-static void write_out(struct call *c)
+/* Some of what was to be written is lost: the stream ends here, with an error. */
+static void lose(struct call *c)
 {
     struct err e;
-    if (c->out.failed) {
-        buf_clear(&c->out);
-        err_set(&e, STATUS_NO_MEMORY, "no memory for the answer");
-        put_error(c, &e);
-        c->finish = FINISH_ERROR; /* which its end will say */
-    }
+    buf_clear(&c->out);
+    err_set(&e, STATUS_NO_MEMORY, "no memory for the answer");
+    put_error(c, &e);
+    if (c->out.failed)
+        buf_clear(&c->out); /* not even for that: the stream is cut */
+    c->finish = FINISH_ERROR;
+    c->lost = true;
+    c->answered = true;
+    call_cancel(c);
+}
+
+static void write_out(struct call *c)
+{
+    if (c->out.failed)
+        lose(c);
     http_stream_write(c->x, buf_str(&c->out), c->out.len);
     c->written_us = clock_now_us();
     buf_clear(&c->out);
@@ -232,6 +242,8 @@ static void put_end(struct choice *ch, enum finish_reason finish)
         .index = ch->index, .first = !ch->begun, .finish = finish_reason_name(finish)};
     settle_first(ch);
     release(ch);
+    if (c->lost)
+        return;
     struct answer_end end = end_of(c);
     c->form->finish(&c->out, &c->answer, &part, c->n_live == 0 ? &end : NULL);
     c->answered = c->n_live == 0;
@@ -276,6 +288,8 @@ static void take_news(struct choice *ch)
     }
     settle_first(ch);
     release(ch);
+    if (c->lost)
+        return;
     call_cancel(c); /* one is broken: so is the answer */
     put_error(c, &e);
     c->answered = true;
@@ -284,13 +298,15 @@ static void take_news(struct choice *ch)
 /* Everything that is ready in one write. */
 static void flush(struct call *c)
 {
-    if (c->answered)
-        event_del(&c->timer);
     if (c->out.len > 0 || c->out.failed)
         write_out(c);
     struct err e;
-    if (c->answered)
-        c->form->end(c->x, broken_off(c, c->finish, &e) ? &e : NULL);
+    if (!c->answered)
+        return;
+    event_del(&c->timer);
+    if (c->lost)
+        err_set(&e, STATUS_NO_MEMORY, "no memory for the answer");
+    c->form->end(c->x, c->lost || broken_off(c, c->finish, &e) ? &e : NULL);
 }
 
 static void pump(struct choice *ch)
@@ -440,13 +456,13 @@ static void say_silence(struct call *c)
 {
     const int64_t every_us = c->server->options.sse_comment_seconds * INT64_C(1000000);
     int64_t silent_us = clock_now_us() - c->written_us;
-    if (silent_us >= every_us && !c->behind) {
-        buf_puts(&c->out, c->form->silence);
-        write_out(c);
-    }
     int64_t left_us = silent_us < every_us ? every_us - silent_us : every_us;
     struct timeval tv = {.tv_sec = left_us / 1000000, .tv_usec = left_us % 1000000};
     event_add(&c->timer, &tv);
+    if (silent_us >= every_us && !c->behind) {
+        buf_puts(&c->out, c->form->silence);
+        flush(c);
+    }
 }
 
 void reply_timer(evutil_socket_t fd, short what, void *arg)
@@ -467,7 +483,7 @@ void reply_start_stream(struct call *c)
     c->written_us = clock_now_us();
     if (!c->form->silence)
         return;
-    buf_puts(&c->out, c->form->accepted);
-    write_out(c);
     event_add(&c->timer, &silence);
+    buf_puts(&c->out, c->form->accepted);
+    flush(c);
 }

@@ -62,10 +62,21 @@ static void completion(struct server *s, struct http_exchange *x)
     ask(s, x, OPENAI_COMPLETION);
 }
 
+static void reply_as(struct http_exchange *x, int status, const char *type, struct buf *body)
+{
+    struct err e;
+    if (body->failed) {
+        err_set(&e, STATUS_NO_MEMORY, "no memory for the answer");
+        http_fail(x, &e, NULL);
+    } else {
+        http_reply(x, status, type, buf_str(body), body->len);
+    }
+    buf_fini(body);
+}
+
 static void reply(struct http_exchange *x, int status, struct buf *body)
 {
-    http_reply(x, status, "application/json", buf_str(body), body->len);
-    buf_fini(body);
+    reply_as(x, status, "application/json", body);
 }
 
 static void put_model(struct buf *out, const struct server *s)
@@ -160,8 +171,7 @@ static void metrics(struct server *s, struct http_exchange *x)
 {
     struct buf out = {0};
     metrics_page(s, &out);
-    http_reply(x, 200, PROMETHEUS_CONTENT_TYPE, buf_str(&out), out.len);
-    buf_fini(&out);
+    reply_as(x, 200, PROMETHEUS_CONTENT_TYPE, &out);
 }
 
 static void requests(struct server *s, struct http_exchange *x)

@@ -42,7 +42,10 @@ static void loop(struct world *w)
         return;
     struct evbuffer *in = bufferevent_get_input(w->client);
     size_t len = evbuffer_get_length(in);
-    buf_append(&w->got, (const char *)evbuffer_pullup(in, -1), len);
+    const void *bytes = evbuffer_pullup(in, -1);
+    if (!bytes) /* none, or a test that has no memory */
+        return;
+    buf_append(&w->got, bytes, len);
     evbuffer_drain(in, len);
 }
 
@@ -141,6 +144,24 @@ static void generate(struct world *w, int stream, const char *path, uint32_t n_p
     send_question(w, stream, &q);
 }
 
+/* Where memory is short libevent's pairs lose bytes; sockets do not. */
+static bool by_sockets;
+
+static void make_pair(struct event_base *base, struct bufferevent *pair[2])
+{
+    evutil_socket_t fds[2];
+    if (!by_sockets) {
+        assert_int_equal(bufferevent_pair_new(base, 0, pair), 0);
+        return;
+    }
+    assert_int_equal(evutil_socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+    for (int i = 0; i < 2; i++) {
+        evutil_make_socket_nonblocking(fds[i]);
+        pair[i] = bufferevent_socket_new(base, fds[i], BEV_OPT_CLOSE_ON_FREE);
+        assert_non_null(pair[i]);
+    }
+}
+
 static void open_world(struct world *w, const char *settings, size_t settings_len)
 {
     struct bufferevent *pair[2];
@@ -160,7 +181,7 @@ static void open_world(struct world *w, const char *settings, size_t settings_le
     w->set.base = w->server.base = event_base_new();
     assert_int_equal(text_worker_open(&w->server.text, w->set.base, 4, &e), STATUS_OK);
     assert_int_equal(http2_conn_set_init(&w->set, &e), STATUS_OK);
-    assert_int_equal(bufferevent_pair_new(w->set.base, 0, pair), 0);
+    make_pair(w->set.base, pair);
     assert_true(http2_conn_new(&w->set, pair[0], NULL));
     w->client = pair[1];
     bufferevent_enable(w->client, EV_READ | EV_WRITE);
@@ -192,20 +213,27 @@ static struct engine_stats stats(const struct world *w)
     return by_hand_stats(&w->hand);
 }
 
-static void close_world(struct world *w)
+static void close_short(struct world *w)
 {
     http2_conn_set_fini(&w->set);
     text_worker_close(w->server.text);
     do
         turn(w);
     while (w->server.calls);
-    assert_int_equal(w->left, 1);
     by_hand_submit(&w->hand, fake_params(6, 60, 2)); /* the engine is as good as before */
     if (w->client)
         bufferevent_free(w->client);
     buf_fini(&w->got);
     by_hand_close(&w->hand);
     event_base_free(w->set.base);
+}
+
+static void close_world(struct world *w)
+{
+    uint32_t before = w->left;
+    bool open = w->set.first != NULL;
+    close_short(w);
+    assert_int_equal(before + open, 1);
 }
 
 /* The client got a frame of that kind. */
@@ -517,6 +545,99 @@ static void test_answers_that_nobody_reads(void **state)
     close_world(&w);
 }
 
+/* Memory that is short */
+
+static size_t until_failure; /* 0: none fails */
+static bool has_failed;
+
+static bool fails(void)
+{
+    if (until_failure == 0 || --until_failure > 0)
+        return false;
+    has_failed = true;
+    return true;
+}
+
+static void *event_take(size_t size)
+{
+    return fails() ? NULL : malloc(size);
+}
+
+static void *event_resize(void *p, size_t size)
+{
+    return fails() ? NULL : realloc(p, size);
+}
+
+/* Each allocation of libevent fails in turn, of those from the n-th on that come with a body: the
+ * prompt is whole, or the request fails with what a server without memory says. */
+static void try_short(const char *path, size_t n)
+{
+    const struct question q = {path, 50, 1, 4, 20000};
+    struct world w;
+    open_world(&w, NULL, 0);
+    send_question(&w, 1, &q);
+    has_failed = false;
+    until_failure = n;
+    for (int i = 0; i < 40 && until_failure != 0; i++)
+        turn(&w);
+    until_failure = 0;
+    for (int i = 0; i < 40; i++)
+        turn(&w);
+    for (uint64_t i = 0; i < w.server.recent.n; i++) {
+        const struct recent_request *r = &w.server.recent.requests[i];
+        if (r->prompt_tokens != (r->status == 200 ? q.n_prompt : 0) ||
+            (r->status != 200 && r->status != 503 && !r->gone))
+            fail_msg("%s, allocation %zu: status %d, %u prompt tokens", path, n, r->status,
+                     r->prompt_tokens);
+    }
+    for (uint32_t i = 0; i < w.server.metrics.n_refusals; i++)
+        if (w.server.metrics.refusals[i].n > 0 && w.server.metrics.refusals[i].http_status != 503)
+            fail_msg("%s, allocation %zu: refused with %d", path, n,
+                     w.server.metrics.refusals[i].http_status);
+    assert_int_equal(w.server.request_memory.held, 0);
+    close_short(&w);
+}
+
+static void test_a_body_is_never_cut(void **state)
+{
+    static const char *const some[] = {GENERATE, "/v1/completions"};
+    (void)state;
+    by_sockets = true;
+    for (size_t p = 0; p < sizeof some / sizeof *some; p++) {
+        size_t n = 0;
+        do
+            try_short(some[p], ++n);
+        while (has_failed);
+        assert_true(n > 5);
+    }
+    by_sockets = false;
+}
+
+/* Text that found no memory: the stream says so and ends, and the engine is done with it. */
+static void test_a_stream_that_lost_text_ends(void **state)
+{
+    (void)state;
+    for (int rest = 0; rest < 2; rest++) {
+        struct world w;
+        const struct question q = {rest ? "/v1/completions" : GENERATE, 50, 2, 60, 0};
+        open_world(&w, NULL, 0);
+        send_question(&w, 1, &q);
+        for (int i = 0; i < 12; i++)
+            turn(&w);
+        assert_int_equal(stats(&w).running, 2);
+        struct call *c = w.server.calls;
+        c->out.failed = true;
+        for (int i = 0; i < 4; i++)
+            turn(&w);
+        assert_int_equal(stats(&w).running, 0);
+        assert_null(w.server.calls);
+        assert_true(has_frame(&w, rest ? DATA : HEADERS, END_STREAM, 1));
+        buf_putc(&w.got, '\0');
+        assert_true(!rest || memmem(w.got.data, w.got.len, "no memory for the answer", 24));
+        close_world(&w);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -531,7 +652,10 @@ int main(void)
         cmocka_unit_test(test_a_reset_that_waits),
         cmocka_unit_test(test_a_client_that_reads_late),
         cmocka_unit_test(test_answers_that_nobody_reads),
+        cmocka_unit_test(test_a_body_is_never_cut),
+        cmocka_unit_test(test_a_stream_that_lost_text_ends),
     };
+    event_set_mem_functions(event_take, event_resize, free);
     log_set_level(LOG_OFF);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
