@@ -35,7 +35,7 @@ struct args {
     uint32_t max_per_address;
     uint32_t max_connections;
     uint32_t slots;
-    size_t request_memory;
+    size_t request_memory, unsent_memory;
     const char *record;
     const char *warm_prompts;
     bool no_sandbox;
@@ -107,6 +107,11 @@ static const struct flag own_flags[] = {
      "has at most half, more get 503 (default: an eighth of the memory\n"
      "that the model leaves, 64M to 1G)",
      FLAG_SIZE, FLAG_FIELD(args, request_memory)},
+    {"--max-unsent-memory", "SIZE",
+     "of the answers that clients have not taken; one address has at\n"
+     "most half, more get 503 or the end of their stream (default: as\n"
+     "--max-request-memory)",
+     FLAG_SIZE, FLAG_FIELD(args, unsent_memory)},
     {"--request-timeout", "SECONDS", "for a whole answer, waiting included; then 408\n"
                                      "(default: none; a request may ask for less)",
      FLAG_U32, FLAG_FIELD(args, request_timeout_s), .min = 1, .max = LIMIT_TIMEOUT_SECONDS},
@@ -217,6 +222,7 @@ static enum status run(struct args *args, struct err *err)
         .token_rate = args->token_rate,
         .rate_burst_s = args->rate_burst_s,
         .max_per_client = args->max_per_client,
+        .unsent_memory = args->unsent_memory,
         .request_memory = args->request_memory,
         .request_timeout_s = args->request_timeout_s,
         .record = args->record,

@@ -174,7 +174,11 @@ static void reply_plain(struct http_exchange *x, const struct asset *a)
 
 void assets_reply(struct http_exchange *x, const struct asset *a)
 {
-    if (assets_has(http_header(x, "If-None-Match"), a->etag)) {
+    struct err e;
+    if (!http_has_room(x, a->size)) { /* before the headers are its own */
+        http_no_room_to_send(&e);
+        http_fail(x, &e, "unsent_memory");
+    } else if (assets_has(http_header(x, "If-None-Match"), a->etag)) {
         add_headers(x, a);
         http_reply(x, 304, NULL, NULL, 0);
     } else if (assets_takes_gzip(http_header(x, "Accept-Encoding"))) {

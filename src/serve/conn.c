@@ -285,6 +285,20 @@ static void on_input(struct evbuffer *input, const struct evbuffer_cb_info *info
         throw_away(c, input);
 }
 
+/* More of the answer waits for the client, or he took some. */
+static void on_output(struct evbuffer *output, const struct evbuffer_cb_info *info, void *arg)
+{
+    struct conn *c = arg;
+    (void)info;
+    budget_force(&c->unsent, evbuffer_get_length(output));
+}
+
+static void hold_unsent(struct conn *c)
+{
+    if (c->set->unsent && budget_open(&c->unsent, c->set->unsent, &c->peer))
+        evbuffer_add_cb(bufferevent_get_output(c->bev), on_output, c);
+}
+
 static void pause_listener(struct conn_set *set)
 {
     if (!set->listener)
@@ -302,9 +316,11 @@ static void on_close(struct evhttp_connection *evcon, void *arg)
     struct conn_set *set = c->set;
     (void)evcon;
     evbuffer_remove_cb(bufferevent_get_input(c->bev), on_input, c);
+    evbuffer_remove_cb(bufferevent_get_output(c->bev), on_output, c);
     event_del(&c->timer);
     forget_head(c);
     budget_end(&c->held);
+    budget_end(&c->unsent);
     if ((size_t)c->fd < set->n_fds)
         set->by_fd[c->fd] = NULL;
     set->count--;
@@ -332,17 +348,21 @@ static bool remember(struct conn_set *set, struct conn *c)
     return true;
 }
 
+static struct client peer_of(int fd)
+{
+    struct sockaddr_storage peer;
+    socklen_t len = sizeof peer;
+    bool known = getpeername(fd, (struct sockaddr *)&peer, &len) == 0;
+    return clients_of_address(known ? (const struct sockaddr *)&peer : NULL);
+}
+
 /* Counts it among those of its address. False: there are too many, and it was told so or, when
  * others want the place that it would have meanwhile, shut. */
 static bool count_address(struct conn *c)
 {
-    struct sockaddr_storage peer;
-    socklen_t len = sizeof peer;
     struct err e;
     if (!c->set->addresses)
         return true;
-    bool known = getpeername(c->fd, (struct sockaddr *)&peer, &len) == 0;
-    c->peer = clients_of_address(known ? (const struct sockaddr *)&peer : NULL);
     c->counted = clients_enter(c->set->addresses, &c->peer, NULL) == STATUS_OK;
     if (c->counted)
         return true;
@@ -375,6 +395,8 @@ static void attach(struct conn *c)
     evhttp_connection_set_closecb(evcon, on_close, c);
     c->fd = bufferevent_getfd(c->bev);
     setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    c->peer = peer_of(c->fd);
+    hold_unsent(c);
     c->phase = CONN_IDLE;
     set_timer(c, LIMIT_REQUEST_SECONDS * SECOND_US);
     if (!remember(c->set, c)) {

@@ -45,6 +45,7 @@ struct conn_set {
     size_t n_fds;
     uint64_t refused[CONN_REFUSALS];
     void (*gone)(void *exchange); /* the client left, or was shut out, before the answer's end */
+    struct budget *unsent;        /* what clients have not taken of all answers; NULL: no bound */
     http_admit *admit;            /* NULL: all bodies are taken */
     void *admit_arg;
 };
@@ -60,8 +61,9 @@ struct conn {
     struct event timer;
     struct guard guard;
     struct guard_head
-        *head;        /* while the current request's is read; NULL: none, or it was decided */
-    struct hold held; /* of its body */
+        *head;          /* while the current request's is read; NULL: none, or it was decided */
+    struct hold unsent; /* what waits in the bufferevent */
+    struct hold held;   /* of its body */
     struct timeline timeline; /* received: the first byte of the current request */
     struct timeline next;     /* of one that came before the current was answered */
     size_t ahead;             /* bytes of that, not yet seen by the guard */

@@ -126,6 +126,11 @@ static void reply(struct http_exchange *x, const struct buf *whole)
         grpc_fail(x, &e);
         return;
     }
+    if (!http_has_room(x, whole->len)) {
+        http_no_room_to_send(&e);
+        http_fail(x, &e, "unsent_memory");
+        return;
+    }
     http_add_header(x, "grpc-accept-encoding", GRPC_ENCODINGS);
     add_status(x, http_add_trailer, NULL);
     http_reply(x, 200, GRPC_TYPE, buf_str(whole), whole->len);

@@ -139,6 +139,12 @@ static void add_common_headers(struct http_exchange *x)
 void http_reply(struct http_exchange *x, int status, const char *content_type, const char *body,
                 size_t len)
 {
+    struct err e;
+    if (len > LIMIT_STREAM_BUFFER && !http_has_room(x, len)) { /* errors are shorter */
+        http_no_room_to_send(&e);
+        http_fail(x, &e, "unsent_memory");
+        return;
+    }
     x->status = status;
     add_common_headers(x);
     if (content_type)
@@ -196,6 +202,18 @@ void http_stream_write(struct http_exchange *x, const char *bytes, size_t len)
 void http_stream_end(struct http_exchange *x, bool cut)
 {
     x->via->stream_end(x, cut);
+}
+
+bool http_has_room(const struct http_exchange *x, size_t len)
+{
+    return !x->via->has_room || x->via->has_room(x, len);
+}
+
+enum status http_no_room_to_send(struct err *err)
+{
+    return err_set(err, STATUS_UNAVAILABLE,
+                   "the answers that clients have not taken are too large together "
+                   "(--max-unsent-memory), of one client or of all: read them, and try again");
 }
 
 size_t http_stream_waiting(const struct http_exchange *x)

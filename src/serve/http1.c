@@ -202,6 +202,12 @@ static struct evbuffer *via_take_body(struct http_exchange *x)
     return NULL;
 }
 
+static bool via_has_room(const struct http_exchange *x, size_t len)
+{
+    const struct hold *unsent = &inside(x)->conn->unsent;
+    return budget_fits(unsent, unsent->bytes + len);
+}
+
 static const struct http_via http1 = {
     .peer = via_peer,
     .header = via_header,
@@ -213,6 +219,7 @@ static const struct http_via http1 = {
     .stream_write = via_stream_write,
     .stream_end = via_stream_end,
     .stream_waiting = via_stream_waiting,
+    .has_room = via_has_room,
 };
 
 static void on_request(struct evhttp_request *req, void *arg)
@@ -281,6 +288,7 @@ enum status http1_open(struct http1 **out, struct event_base *base, const struct
                                  .max = o->max_connections,
                                  .addresses = o->addresses,
                                  .gone = on_gone,
+                                 .unsent = o->unsent,
                                  .admit = o->admit,
                                  .admit_arg = arg};
     h->evhttp = evhttp_new(base);

@@ -14,6 +14,7 @@ struct http1_options {
     int port; /* 0: any free one */
     uint32_t max_connections;
     struct clients *addresses; /* counts the connections of each; NULL: nobody does */
+    struct budget *unsent;     /* of answers that clients have not taken; NULL: no bound */
     http_admit *admit;         /* arg: the handler's */
 };
 

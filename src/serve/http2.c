@@ -97,6 +97,7 @@ enum status http2_open(struct http2 **out, struct event_base *base, const struct
                                   .handler = handler,
                                   .arg = arg,
                                   .addresses = o->addresses,
+                                  .unsent = o->unsent,
                                   .left = on_left,
                                   .left_arg = h};
     const struct listen_options where = {.host = o->host,

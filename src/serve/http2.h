@@ -19,6 +19,7 @@ struct http2_options {
     int port; /* 0: any free one */
     uint32_t max_connections;
     struct clients *addresses;      /* counts the connections of each; NULL: nobody does */
+    struct budget *unsent;          /* as HTTP/1.1's */
     const char *tls_cert, *tls_key; /* PEM files; NULL: no TLS */
 };
 

@@ -376,6 +376,16 @@ static bool submit_settings(struct http2_conn *c)
                                                  LIMIT_H2_UNREAD) == 0;
 }
 
+static void hold_unsent(struct http2_conn *c)
+{
+    struct sockaddr_storage peer;
+    socklen_t len = sizeof peer;
+    bool known = getpeername(bufferevent_getfd(c->bev), (struct sockaddr *)&peer, &len) == 0;
+    struct client who = clients_of_address(known ? (struct sockaddr *)&peer : NULL);
+    if (c->set->unsent)
+        budget_open(&c->unsent, c->set->unsent, &who);
+}
+
 bool http2_conn_new(struct http2_set *set, struct bufferevent *bev, const struct client *peer)
 {
     static const struct timeval second = {.tv_sec = 1}, stalled = {.tv_sec = LIMIT_WRITE_SECONDS};
@@ -393,6 +403,7 @@ bool http2_conn_new(struct http2_set *set, struct bufferevent *bev, const struct
     if (peer)
         c->peer = *peer;
     c->todo_end = &c->todo;
+    hold_unsent(c);
     c->heard_us = clock_now_us();
     c->next = set->first;
     if (c->next)
@@ -430,6 +441,7 @@ void http2_conn_free(struct http2_conn *c)
     nghttp2_session_del(c->session);
     evbuffer_remove_cb(bufferevent_get_output(c->bev), on_output, c);
     bufferevent_free(c->bev);
+    budget_end(&c->unsent);
     mem_free(c);
     set->left(set->left_arg);
 }

@@ -104,6 +104,17 @@ static void via_add_trailer(struct http_exchange *x, const char *name, const cha
     fields_add(&inside(x)->trailers, name, strlen(name), value, strlen(value));
 }
 
+static void add_unsent(struct http2_conn *c, size_t more)
+{
+    budget_force(&c->unsent, c->unsent.bytes + more);
+}
+
+static bool via_has_room(const struct http_exchange *x, size_t len)
+{
+    const struct hold *unsent = &inside(x)->conn->unsent;
+    return budget_fits(unsent, unsent->bytes + len);
+}
+
 /* nghttp2 asks for the next part of the body, at most len bytes. */
 static ssize_t read_out(nghttp2_session *session, int32_t id, uint8_t *bytes, size_t len,
                         uint32_t *flags, nghttp2_data_source *source, void *conn)
@@ -114,7 +125,7 @@ static ssize_t read_out(nghttp2_session *session, int32_t id, uint8_t *bytes, si
     size_t left = evbuffer_get_length(s->out);
     if (n > 0) {
         s->taken_us = clock_now_us();
-        s->conn->unsent -= (size_t)n;
+        add_unsent(s->conn, -(size_t)n);
     }
     if (left == 0 && !s->finished) {
         s->emptied |= n > 0;
@@ -164,7 +175,7 @@ static void add_out(struct http2_stream *s, const char *bytes, size_t len)
     if (len > 0 && evbuffer_add(s->out, bytes, len) != 0)
         reset(s, NGHTTP2_INTERNAL_ERROR);
     else
-        s->conn->unsent += len;
+        add_unsent(s->conn, len);
 }
 
 static void via_reply(struct http_exchange *x, int status, const char *body, size_t len)
@@ -229,6 +240,7 @@ static const struct http_via http2 = {
     .stream_write = via_stream_write,
     .stream_end = via_stream_end,
     .stream_waiting = via_stream_waiting,
+    .has_room = via_has_room,
 };
 
 /* The life of a stream */
@@ -262,7 +274,7 @@ void http2_stream_free(struct http2_stream *s)
     if (s->body)
         evbuffer_free(s->body);
     if (s->out) {
-        s->conn->unsent -= evbuffer_get_length(s->out);
+        add_unsent(s->conn, -evbuffer_get_length(s->out));
         evbuffer_free(s->out);
     }
     mem_free(s);
@@ -359,7 +371,9 @@ static const struct err *refusal(const struct http2_stream *s)
         "the answers to earlier requests on this connection have not been read"};
     if (s->fields.no_memory)
         return &memory;
-    return s->fields.failed ? &headers : s->conn->unsent > LIMIT_H2_UNSENT ? &unread : NULL;
+    if (!budget_fits(&s->conn->unsent, s->conn->unsent.bytes + 1))
+        return &unread;
+    return s->fields.failed ? &headers : s->conn->unsent.bytes > LIMIT_H2_UNSENT ? &unread : NULL;
 }
 
 /* Headers are there. The query is cut off the path, where both stand in one field. */

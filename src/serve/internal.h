@@ -35,9 +35,10 @@ struct server {
     struct http1 *http;
     struct http2 *http2; /* NULL without --grpc-port */
     struct keys *keys;
-    bool keyed;                /* each API key has cached prompts of its own ... */
-    struct salt_secret secret; /* ... by this secret of the process: see salt.h */
-    struct access access;      /* before the first request: which pages may ask, by which names */
+    bool keyed;                  /* each API key has cached prompts of its own ... */
+    struct salt_secret secret;   /* ... by this secret of the process: see salt.h */
+    struct access access;        /* before the first request: which pages may ask, by which names */
+    struct budget unsent_memory; /* answers that clients have not taken */
     struct budget request_memory; /* the bodies of requests, until they are tokens */
     struct clients *clients;      /* NULL without --max-requests-per-client */
     struct clients *addresses;    /* of connections; NULL without --max-connections-per-address */

@@ -197,6 +197,10 @@ static void put_server(const struct page *p, const struct server *s)
     gauge(p, "process_start_time_seconds", "When the server started, in seconds since 1970.",
           (double)s->start_unix_s);
     put_refusals(p, s);
+    gauge(p, "firstlight_unsent_memory_bytes", "Of answers that clients have not taken.",
+          (double)s->unsent_memory.held);
+    gauge(p, "firstlight_unsent_memory_most_bytes", "And at most (--max-unsent-memory).",
+          (double)s->unsent_memory.most);
     gauge(p, "firstlight_request_memory_bytes", "Held by bodies of requests until they are tokens.",
           (double)s->request_memory.held);
     gauge(p, "firstlight_request_memory_most_bytes", "And at most (--max-request-memory).",

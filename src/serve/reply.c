@@ -50,12 +50,15 @@ static void stamp_first(struct choice *ch, int64_t at_us)
 }
 
 /* Some of what was to be written is lost: the stream ends here, with an error. */
-static void lose(struct call *c)
+static void lose(struct call *c, bool no_room)
 {
-    struct err e;
+    struct err *e = &c->err;
     buf_clear(&c->out);
-    err_set(&e, STATUS_NO_MEMORY, "no memory for the answer");
-    put_error(c, &e);
+    if (no_room)
+        http_no_room_to_send(e);
+    else
+        err_set(e, STATUS_NO_MEMORY, "no memory for the answer");
+    put_error(c, e);
     if (c->out.failed)
         buf_clear(&c->out); /* not even for that: the stream is cut */
     c->finish = FINISH_ERROR;
@@ -67,7 +70,9 @@ static void lose(struct call *c)
 static void write_out(struct call *c)
 {
     if (c->out.failed)
-        lose(c);
+        lose(c, false);
+    else if (!http_has_room(c->x, c->out.len))
+        lose(c, true);
     http_stream_write(c->x, buf_str(&c->out), c->out.len);
     c->written_us = clock_now_us();
     buf_clear(&c->out);
@@ -305,8 +310,9 @@ static void flush(struct call *c)
         return;
     event_del(&c->timer);
     if (c->lost)
-        err_set(&e, STATUS_NO_MEMORY, "no memory for the answer");
-    c->form->end(c->x, c->lost || broken_off(c, c->finish, &e) ? &e : NULL);
+        c->form->end(c->x, &c->err);
+    else
+        c->form->end(c->x, broken_off(c, c->finish, &e) ? &e : NULL);
 }
 
 static void pump(struct choice *ch)

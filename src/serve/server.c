@@ -104,6 +104,39 @@ static void on_engine(evutil_socket_t fd, short what, void *arg)
         reply_news(request_user(r));
 }
 
+/* Of one connection: a head, what is read at once, what comes ahead of an answer, what is on its
+ * way out, short answers. */
+#define CONNECTION_BYTES (2 * LIMIT_HEADER_BYTES + LIMIT_PIPELINED_BYTES + (32u << 10))
+/* Of a stream of HTTP/2: its fields, both ways, and its places for them. */
+#define STREAM_BYTES (2 * LIMIT_HEADER_BYTES + (8u << 10))
+/* Of one token of a request: its id, prompt or output, twice for penalties, log probabilities. */
+#define TOKEN_BYTES (24 + (LIMIT_TOP_LOGPROBS + 2) * 8)
+/* Of one thread that reads questions: a body in one piece, JSON, a message of gRPC, a template. */
+#define READING_BYTES                                                                              \
+    (LIMIT_BODY_BYTES + (100u << 20) + LIMIT_QUESTION_BYTES + LIMIT_TEMPLATE_MEMORY +              \
+     LIMIT_TEMPLATE_OUTPUT)
+
+/* The most that each part may take; ARCHITECTURE.md says what it is made of. */
+static void log_memory_bound(const struct server *s)
+{
+    const struct backend_memory *m = &s->info.memory;
+    size_t model = m->weights + m->repacked + m->kv + m->activations + s->info.slots_memory;
+    size_t token = TOKEN_BYTES + tokenizer_max_piece(s->loader.tokenizer);
+    size_t outputs = (size_t)s->info.n_slots * s->info.n_ctx * token;
+    size_t max = s->options.max_connections, connections = max * CONNECTION_BYTES;
+    size_t reading = 2 * (size_t)READING_BYTES;
+    if (s->http2)
+        connections += max * (CONNECTION_BYTES + (size_t)LIMIT_H2_STREAMS * STREAM_BYTES);
+    size_t trace = s->trace ? LIMIT_TRACE_BYTES : 0;
+    log_info("server.memory_bound",
+             "total=%zu model=%zu request=%zu unsent=%zu connections=%zu outputs=%zu reading=%zu "
+             "trace=%zu",
+             model + s->request_memory.most + s->unsent_memory.most + connections + outputs +
+                 reading + trace,
+             model, s->request_memory.most, s->unsent_memory.most, connections, outputs, reading,
+             trace);
+}
+
 static void announce(struct server *s)
 {
     struct server_ready ready = {
@@ -129,20 +162,27 @@ static void announce(struct server *s)
              "weights=%zu repacked=%zu kv=%zu kv_type=%s activations=%zu slots=%zu threads=%d",
              m->weights, m->repacked, m->kv, kv_layout_names[s->options.engine.kv_type],
              m->activations, s->info.slots_memory, s->info.n_threads);
+    log_memory_bound(s);
     s->options.ready(s->options.arg, &ready);
 }
 
-/* An eighth of what is left once the KV pool has all its pages: enough for many prompts at once,
- * and little beside what parsing, answers and the page cache of the model's file need. */
+static size_t between(size_t n, size_t least, size_t most)
+{
+    return n < least ? least : n > most ? most : n;
+}
+
+/* An eighth each of what is left once the KV pool has all its pages: enough for many prompts at
+ * once, and little beside what parsing, outputs and the page cache of the model's file need. */
 static void size_memory(struct server *s)
 {
     size_t left = mem_available(), kv = s->info.memory.kv;
     size_t share = left > kv ? (left - kv) / 8 : 0;
     if (s->options.request_memory == 0)
-        budget_resize(&s->request_memory, share < LIMIT_REQUEST_MEMORY_LEAST
-                                              ? LIMIT_REQUEST_MEMORY_LEAST
-                                          : share > LIMIT_REQUEST_MEMORY ? LIMIT_REQUEST_MEMORY
-                                                                         : share);
+        budget_resize(&s->request_memory,
+                      between(share, LIMIT_REQUEST_MEMORY_LEAST, LIMIT_REQUEST_MEMORY));
+    if (s->options.unsent_memory == 0)
+        budget_resize(&s->unsent_memory,
+                      between(share, LIMIT_UNSENT_MEMORY_LEAST, LIMIT_UNSENT_MEMORY));
 }
 
 static void on_loaded(evutil_socket_t fd, short what, void *arg)
@@ -321,11 +361,13 @@ static enum status open_all(struct server *s, struct err *err)
                                  .port = o->port,
                                  .max_connections = o->max_connections,
                                  .addresses = s->addresses,
+                                 .unsent = &s->unsent_memory,
                                  .admit = routes_admit};
     struct http2_options http2 = {.host = o->host,
                                   .port = o->grpc_port,
                                   .max_connections = o->max_connections,
                                   .addresses = s->addresses,
+                                  .unsent = &s->unsent_memory,
                                   .tls_cert = o->tls_cert,
                                   .tls_key = o->tls_key};
     if ((st = keys_load(&s->keys, o->api_key_file, err)) ||
@@ -404,6 +446,8 @@ enum status server_run(const struct server_options *options, struct err *err)
     metrics_init(&s->metrics);
     budget_init(&s->request_memory,
                 options->request_memory ? options->request_memory : LIMIT_REQUEST_MEMORY_LEAST);
+    budget_init(&s->unsent_memory,
+                options->unsent_memory ? options->unsent_memory : LIMIT_UNSENT_MEMORY_LEAST);
     s->start_us = clock_now_us();
     s->start_unix_s = clock_unix_s();
     s->loaded.fd = -1;

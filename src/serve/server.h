@@ -51,6 +51,7 @@ struct server_options {
     uint32_t max_per_client;         /* requests under way of one API key or address; 0: no bound */
     uint32_t request_timeout_s; /* for a whole answer, from the request's first byte; 0: none */
     size_t request_memory;      /* of bodies until they are tokens; 0: by what is available */
+    size_t unsent_memory;       /* of answers that clients have not taken; 0: likewise */
     const char *warm_prompts;   /* a file, see warm.h; NULL: none */
     bool shared_prefix_cache;   /* cached prompts are shared by all API keys */
     const char *record;         /* a file for the trace of what is asked; NULL: none */

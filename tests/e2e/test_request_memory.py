@@ -2,6 +2,7 @@
 
 import gzip
 import re
+import socket
 import time
 
 import pytest
@@ -266,3 +267,34 @@ def test_values_are_counted_before_they_are_made(tight, value):
 def test_a_budget_that_holds_no_body_is_refused(run, tiny):
     result = run("serve", "--model", tiny, "--port", 0, "--max-request-memory", "8M")
     assert result.returncode == 1 and "--max-request-memory" in result.stderr
+
+
+# --- answers that nobody takes --------------------------------------------------------------------
+
+def test_unsent_answers_have_a_budget(servers, tiny):
+    """Clients that ask for the page's largest part and read nothing: the sum stays below one
+    client's half, and who comes then is told."""
+    server = servers(tiny, "--max-unsent-memory", "1M")
+    ask = b"GET /page/chart.js HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip\r\n\r\n"
+    socks = []
+    for _ in range(60):
+        sock = socket.socket()
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        sock.settimeout(20)
+        sock.connect(tuple(server.url.removeprefix("http://").split(":")[0:1])
+                     + (int(server.url.rsplit(":", 1)[1]),))
+        sock.sendall(100 * ask)
+        socks.append(sock)
+    wait_until(lambda: metric(server, "firstlight_connections") >= 60)
+    assert metric(server, "firstlight_unsent_memory_bytes") <= 512 * 1024 + 60 * 4096
+    assert metric(server, "firstlight_unsent_memory_most_bytes") == MIB
+    close(socks)
+    wait_until(lambda: metric(server, "firstlight_unsent_memory_bytes") == 0)
+
+
+def test_the_sum_is_printed(tight):
+    line = next(line for line in tight.lines if "server.memory_bound" in line)
+    parts = {name: int(value) for name, value in re.findall(r"(\w+)=(\d+)", line.split("bound")[1])}
+    total = parts.pop("total")
+    assert parts["request"] == 32 * MIB and sum(parts.values()) == total
+    assert peak_bytes(tight) < total

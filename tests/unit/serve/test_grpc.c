@@ -476,7 +476,7 @@ static void test_a_reset_that_waits(void **state)
     while (stats(&w).generated_tokens < q.max_tokens - 1)
         turn(&w);
     struct http2_conn *c = w.set.first;
-    assert_true(c->unsent > 0);
+    assert_true(c->unsent.bytes > 0);
     bufferevent_disable(w.client, EV_READ);
     bufferevent_write(c->bev, junk, sizeof junk);
     c->queued += sizeof junk;
@@ -488,7 +488,7 @@ static void test_a_reset_that_waits(void **state)
     assert_int_equal(stats(&w).finished, 1);
     loop(&w);
     assert_null(w.server.calls);
-    assert_int_equal(c->unsent, 0);
+    assert_int_equal(c->unsent.bytes, 0);
     close_world(&w);
 }
 
@@ -513,11 +513,11 @@ static void test_a_client_that_reads_late(void **state)
     while (stats(&w).generated_tokens < 16 * 100)
         turn(&w);
     assert_int_equal(w.got.len > 0 && w.server.calls->behind, true);
-    size_t waiting = w.set.first->unsent, before = w.got.len;
+    size_t waiting = w.set.first->unsent.bytes, before = w.got.len;
     assert_in_range(waiting, LIMIT_STREAM_BUFFER, 2 * LIMIT_STREAM_BUFFER);
     open_window(&w, "\0\0\x80\0");
     assert_false(w.server.calls->behind);
-    assert_int_equal(w.set.first->unsent, 0);
+    assert_int_equal(w.set.first->unsent.bytes, 0);
     assert_true(w.got.len - before > waiting + 500); /* what gathered, too */
     close_world(&w);
 }
@@ -536,11 +536,11 @@ static void test_answers_that_nobody_reads(void **state)
                    23);
     ask(&w, 1, REFLECT, &body);
     loop(&w);
-    size_t one = w.set.first->unsent;
+    size_t one = w.set.first->unsent.bytes;
     assert_in_range(one, LIMIT_STREAM_BUFFER, 5 * LIMIT_STREAM_BUFFER);
     open_window(&w, "\0\0\x80\0"); /* the answers go on as they are taken */
     assert_in_range(w.got.len, 0x8000, 0x9000);
-    assert_in_range(w.set.first->unsent, 1, one);
+    assert_in_range(w.set.first->unsent.bytes, 1, one);
     buf_fini(&body);
     close_world(&w);
 }
@@ -638,6 +638,34 @@ static void test_a_stream_that_lost_text_ends(void **state)
     }
 }
 
+/* Answers that nobody takes have a budget: a stream that would pass it ends with that. */
+static void test_a_stream_without_room_ends(void **state)
+{
+    static struct budget budget;
+    const struct question q = {"/v1/completions", 20, 16, 200, 0};
+    struct client who = clients_of_address(NULL);
+    struct world w;
+    (void)state;
+    budget_init(&budget, 12 << 10); /* half of it: more than one write, and less than the answer */
+    open_world(&w, "\0\4\0\0\0\0", 6);
+    assert_true(budget_open(&w.set.first->unsent, &budget, &who));
+    send_question(&w, 1, &q);
+    loop(&w);
+    for (int i = 0; i < 400 && w.server.calls && !w.server.calls->answered; i++) {
+        turn(&w);
+        assert_in_range(budget.held, 0, (6 << 10) + 1000); /* and its error */
+    }
+    assert_true(w.server.calls && w.server.calls->lost);
+    while (stats(&w).running > 0)
+        turn(&w);
+    open_window(&w, "\0\0\x80\0");
+    buf_putc(&w.got, '\0');
+    assert_non_null(memmem(w.got.data, w.got.len, "--max-unsent-memory", 19));
+    assert_true(has_frame(&w, DATA, END_STREAM, 1));
+    assert_int_equal(budget.held, 0);
+    close_world(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -652,6 +680,7 @@ int main(void)
         cmocka_unit_test(test_a_reset_that_waits),
         cmocka_unit_test(test_a_client_that_reads_late),
         cmocka_unit_test(test_answers_that_nobody_reads),
+        cmocka_unit_test(test_a_stream_without_room_ends),
         cmocka_unit_test(test_a_body_is_never_cut),
         cmocka_unit_test(test_a_stream_that_lost_text_ends),
     };
