@@ -293,6 +293,7 @@ def test_unsent_answers_have_a_budget(servers, tiny):
 
 
 def test_the_sum_is_printed(tight):
+    wait_until(lambda: any("server.memory_bound" in line for line in tight.lines))
     line = next(line for line in tight.lines if "server.memory_bound" in line)
     parts = {name: int(value) for name, value in re.findall(r"(\w+)=(\d+)", line.split("bound")[1])}
     total = parts.pop("total")
