@@ -1,9 +1,15 @@
 #include "base/err.h"
 
+#include "base/log_writer.h"
+
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#define ABORT_MS 200 /* for a message, and for the lines before it */
 
 struct status_row {
     const char *name;
@@ -78,8 +84,19 @@ int status_grpc(enum status code)
     return rows[code].grpc;
 }
 
+/* Straight to standard error, past the log's writer, but never for long: a process that waits for a
+ * reader instead of ending is not started anew. */
 void err_abort(const char *cond, const char *file, int line)
 {
-    fprintf(stderr, "firstlight: broken invariant at %s:%d: %s\n", file, line, cond);
+    char text[512];
+    int n = snprintf(text, sizeof text, "firstlight: broken invariant at %s:%d: %s\n", file, line,
+                     cond);
+    struct pollfd p = {.fd = STDERR_FILENO, .events = POLLOUT};
+    if (n > 0 && poll(&p, 1, ABORT_MS) == 1) {
+        ssize_t ignored =
+            write(STDERR_FILENO, text, (size_t)n < sizeof text ? (size_t)n : sizeof text - 1);
+        (void)ignored;
+    }
+    log_writer_settle(ABORT_MS);
     abort();
 }

@@ -88,6 +88,7 @@
 #define LIMIT_H2_RESETS            200  /* streams reset in a second, beyond LIMIT_H2_STREAMS */
 #define LIMIT_TRACE_LINES          4096 /* of --record that wait for the disk; more are dropped */
 #define LIMIT_TRACE_BYTES          (16u << 20)  /* of those lines */
+#define LIMIT_LOG_BYTES            (256u << 10) /* log lines that wait; more are dropped */
 #define LIMIT_RECENT_REQUESTS      256          /* of /v1/debug/requests */
 #define LIMIT_LIVE_BUFFER          (128u << 10) /* events that a reader has not taken */
 #define LIMIT_LIVE_REQUESTS        64 /* requests in one event, and told of when a reader comes */

@@ -1,11 +1,15 @@
 #include "base/log.h"
 
+#include "base/log_writer.h"
+
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+
+#define LINE_BYTES 2048 /* a longer line is cut */
 
 static const char *const level_names[] = {"debug", "info", "warn", "error", "off"};
 static atomic_int threshold = LOG_INFO;
@@ -38,24 +42,43 @@ static size_t write_stamp(char *line, size_t size)
     return n + (size_t)snprintf(line + n, size - n, ".%03dZ ", (int)(now.tv_nsec / 1000000));
 }
 
+static size_t make_line(char *line, size_t size, enum log_level level, const char *event,
+                        const char *fmt, va_list args)
+{
+    size_t n = write_stamp(line, size);
+    n += (size_t)snprintf(line + n, size - n, "%s %s", level_names[level], event);
+    if (fmt && n < size - 2) {
+        line[n++] = ' ';
+        int more = vsnprintf(line + n, size - n, fmt, args);
+        n += more > 0 ? (size_t)more : 0;
+    }
+    if (n > size - 1)
+        n = size - 1;
+    line[n++] = '\n';
+    return n;
+}
+
+size_t log_line(char *line, size_t size, enum log_level level, const char *event, const char *fmt,
+                ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    size_t n = make_line(line, size, level, event, fmt, args);
+    va_end(args);
+    return n;
+}
+
 void log_event(enum log_level level, const char *event, const char *fmt, ...)
 {
     if (level < log_get_level())
         return;
-    char line[2048];
-    size_t n = write_stamp(line, sizeof line);
-    n += (size_t)snprintf(line + n, sizeof line - n, "%s %s", level_names[level], event);
-    if (fmt && n < sizeof line - 2) {
-        line[n++] = ' ';
-        va_list args;
-        va_start(args, fmt);
-        int more = vsnprintf(line + n, sizeof line - n, fmt, args);
-        va_end(args);
-        n += more > 0 ? (size_t)more : 0;
-    }
-    if (n > sizeof line - 1)
-        n = sizeof line - 1;
-    line[n++] = '\n';
+    char line[LINE_BYTES];
+    va_list args;
+    va_start(args, fmt);
+    size_t n = make_line(line, sizeof line, level, event, fmt, args);
+    va_end(args);
+    if (log_writer_put(line, n))
+        return;
     ssize_t ignored = write(STDERR_FILENO, line, n);
     (void)ignored;
 }

@@ -3,7 +3,8 @@
  *     2026-11-21T14:00:00.123Z info request.done id=chatcmpl-1 ttft_ms=12.3
  *
  * Values with spaces or quotes must be given through LOG_STR-style quoting: use log_quote.
- * Any thread may log; a line is written with one write(2).
+ * Any thread may log. A server's lines are written by a thread of their own (log_writer.h);
+ * elsewhere, and at its start and end, a line is written with one write(2), which may wait.
  */
 #ifndef FIRSTLIGHT_BASE_LOG_H
 #define FIRSTLIGHT_BASE_LOG_H
@@ -20,6 +21,11 @@ int log_parse_level(const char *name);
 /* `event` is a dotted name; fmt gives space-separated key=value pairs, or NULL for none. */
 void log_event(enum log_level level, const char *event, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* The same line with its end, cut to fit, into `line` of `size` bytes (128 at least); returns its
+ * length. */
+size_t log_line(char *line, size_t size, enum log_level level, const char *event, const char *fmt,
+                ...) __attribute__((format(printf, 5, 6)));
 
 #define log_debug(...) log_event(LOG_DEBUG, __VA_ARGS__)
 #define log_info(...)  log_event(LOG_INFO, __VA_ARGS__)

@@ -17,7 +17,7 @@
 static const int allowed[] = {
     /* descriptors that are open */
     CALL(read), CALL(write), CALL(readv), CALL(writev), CALL(pread64), CALL(pwrite64),
-    CALL(lseek), CALL(close), CALL(dup), CALL(fcntl), CALL(fsync), CALL(fdatasync),
+    CALL(lseek), CALL(close), CALL(dup), CALL(dup2), CALL(dup3), CALL(fcntl), CALL(fsync), CALL(fdatasync),
     CALL(ftruncate), CALL(eventfd2), CALL(pipe2), CALL(epoll_create1), CALL(epoll_ctl),
     CALL(epoll_wait), CALL(epoll_pwait), CALL(epoll_pwait2), CALL(poll), CALL(ppoll),
     CALL(select), CALL(pselect6),
@@ -42,7 +42,7 @@ static const int allowed[] = {
     /* time */
     CALL(clock_gettime), CALL(clock_getres), CALL(clock_nanosleep), CALL(nanosleep),
     CALL(gettimeofday), CALL(time), CALL(times), CALL(timerfd_create), CALL(timerfd_settime),
-    CALL(timerfd_gettime),
+    CALL(timerfd_gettime), CALL(setitimer), /* err_abort's */
     /* what is asked of the system */
     CALL(getrandom), CALL(uname), CALL(sysinfo), CALL(getrusage), CALL(getrlimit), CALL(getuid),
     CALL(geteuid), CALL(getgid), CALL(getegid),

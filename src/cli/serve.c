@@ -2,6 +2,7 @@
 
 #include "base/limits.h"
 #include "base/log.h"
+#include "base/log_writer.h"
 #include "cli/flags.h"
 #include "cli/options.h"
 #include "cli/serve_sandbox.h"
@@ -9,12 +10,16 @@
 #include "serve/server.h"
 #include "serve/trace.h"
 
+#include <limits.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #define COMMAND      "serve"
 #define NO_PORT      SERVE_SANDBOX_NO_PORT
 #define MEMORY_LEAST (4 * LIMIT_BODY_BYTES) /* half of it holds a body, packed and unpacked */
+#define READY_BYTES  PIPE_BUF               /* a pipe that has room at all has room for so many */
 
 struct args {
     struct options options;
@@ -160,16 +165,28 @@ static void seal(struct args *args)
               sandbox_describe(s, text, sizeof text));
 }
 
+/* The line that people and supervisors wait for. It is one small write at the start, so whoever
+ * reads at all has room for it; if nobody does, the I/O thread must not wait for a reader. */
+static void print_ready(const char *text, size_t len)
+{
+    struct pollfd p = {.fd = STDOUT_FILENO, .events = POLLOUT};
+    if (poll(&p, 1, 0) == 1 && write(STDOUT_FILENO, text, len) == (ssize_t)len)
+        return;
+    log_warn("server.ready_line", "written=no reason=\"standard output takes nothing\"");
+}
+
 static void ready(void *arg, const struct server_ready *r)
 {
+    char text[READY_BYTES];
     seal(arg);
-    printf("firstlight ready on %s (%s, ready in %.1f s) - try: curl -N %s/v1/chat/completions "
-           "-H 'Content-Type: application/json' "
-           "-d '{\"stream\":true,\"messages\":[{\"role\":\"user\",\"content\":\"Hello\"}]}'\n",
-           r->url, r->model, r->seconds, r->url);
-    if (r->grpc_url)
-        printf("gRPC and HTTP/2 on %s\n", r->grpc_url);
-    fflush(stdout);
+    int n = snprintf(
+        text, sizeof text,
+        "firstlight ready on %s (%.200s, ready in %.1f s) - try: curl -N %s/v1/chat/completions "
+        "-H 'Content-Type: application/json' "
+        "-d '{\"stream\":true,\"messages\":[{\"role\":\"user\",\"content\":\"Hello\"}]}'\n%s%s%s",
+        r->url, r->model, r->seconds, r->url, r->grpc_url ? "gRPC and HTTP/2 on " : "",
+        r->grpc_url ? r->grpc_url : "", r->grpc_url ? "\n" : "");
+    print_ready(text, (size_t)n < sizeof text ? (size_t)n : sizeof text - 1);
 }
 
 static void confine(struct args *args)
@@ -243,7 +260,11 @@ static enum status run(struct args *args, struct err *err)
     if (st)
         return st;
     confine(args); /* no thread has been started */
-    return server_run(&server, err);
+    if ((st = log_writer_start(err)))
+        return st;
+    st = server_run(&server, err);
+    log_writer_stop();
+    return st;
 }
 
 int serve_main(int argc, char **argv)

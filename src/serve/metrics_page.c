@@ -3,6 +3,7 @@
 #include "serve/metrics_page.h"
 
 #include "base/clock.h"
+#include "base/log_writer.h"
 #include "serve/prometheus.h"
 
 struct page {
@@ -196,6 +197,8 @@ static void put_server(const struct page *p, const struct server *s)
     gauge(p, "firstlight_connections", "Open connections.", server_connections(s));
     gauge(p, "process_start_time_seconds", "When the server started, in seconds since 1970.",
           (double)s->start_unix_s);
+    counter(p, "firstlight_log_lines_dropped_total",
+            "Log lines lost because nobody read them in time.", log_writer_dropped());
     put_refusals(p, s);
     gauge(p, "firstlight_unsent_memory_bytes", "Of answers that clients have not taken.",
           (double)s->unsent_memory.held);
