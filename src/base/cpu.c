@@ -1,9 +1,9 @@
 #include "base/cpu.h"
 
+#include "base/cgroup.h"
 #include "base/mem.h"
 
 #include <cpuid.h>
-#include <limits.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -168,26 +168,13 @@ size_t cpu_cache_bytes(int level)
     return 0;
 }
 
-int cpu_quota_count(void)
-{
-    FILE *f = fopen("/sys/fs/cgroup/cpu.max", "r");
-    if (!f)
-        return INT_MAX;
-    long quota, period;
-    int fields = fscanf(f, "%ld %ld", &quota, &period);
-    fclose(f);
-    if (fields != 2 || quota <= 0 || period <= 0)
-        return INT_MAX;
-    return (int)((quota + period - 1) / period);
-}
-
 int cpu_usable_count(void)
 {
     cpu_set_t set;
     int count = 1;
     if (sched_getaffinity(0, sizeof set, &set) == 0)
         count = CPU_COUNT(&set);
-    int quota = cpu_quota_count();
+    int quota = cgroup_processors();
     if (quota < count)
         count = quota;
     return count > 0 ? count : 1;

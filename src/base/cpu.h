@@ -38,9 +38,7 @@ const char *cpu_model_name(void);
  */
 size_t cpu_cache_bytes(int level);
 
-/* Processors this process may use: the affinity mask, bounded by the cgroup's CPU quota. >= 1. */
+/* Processors this process may use: the affinity mask, bounded by its cgroups' quotas. >= 1. */
 int cpu_usable_count(void);
-/* The quota alone, in processors, rounded up; INT_MAX: none. */
-int cpu_quota_count(void);
 
 #endif

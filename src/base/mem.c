@@ -1,5 +1,6 @@
 #include "base/mem.h"
 
+#include "base/cgroup.h"
 #include "base/err.h"
 
 #include <stdint.h>
@@ -106,13 +107,9 @@ size_t mem_available(void)
 {
     size_t kib = read_number("/proc/meminfo", "MemAvailable:");
     size_t available = kib == SIZE_MAX ? SIZE_MAX : kib * 1024;
-    size_t limit = read_number("/sys/fs/cgroup/memory.max", "");
-    size_t used = read_number("/sys/fs/cgroup/memory.current", "");
-    if (limit != SIZE_MAX && used != SIZE_MAX) {
-        size_t room = limit > used ? limit - used : 0;
-        if (room < available)
-            available = room;
-    }
+    size_t room = cgroup_memory_room();
+    if (room < available)
+        available = room;
     return available;
 }
 

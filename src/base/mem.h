@@ -23,7 +23,7 @@ void mem_free(void *p);
 /* Says whether the calling thread may allocate (threads start allowed). */
 void mem_forbid(bool forbid);
 
-/* Physical memory still available, in bytes (MemAvailable), bounded by the cgroup's limit. */
+/* Physical memory still available, in bytes (MemAvailable), bounded by the process's cgroups. */
 size_t mem_available(void);
 
 /* Parses "512M", "2G", "1048576", "64K". Returns false on anything else or on overflow. */

@@ -1,7 +1,7 @@
 #include "base/pool.h"
 
+#include "base/cgroup.h"
 #include "base/clock.h"
-#include "base/cpu.h"
 #include "base/mem.h"
 #include "base/places.h"
 
@@ -240,7 +240,7 @@ enum status pool_create(struct pool **out, int n_threads, struct err *err)
         return err_set(err, STATUS_NO_MEMORY, "no memory for %d worker threads", n_threads);
     p->made = ticks();
     find_places(p);
-    p->spin_ns = n_threads <= p->n_places && n_threads <= cpu_quota_count() ? SPIN_NS : 0;
+    p->spin_ns = n_threads <= p->n_places && n_threads <= cgroup_processors() ? SPIN_NS : 0;
     for (int i = 1; i < n_threads; i++) {
         p->workers[i].pool = p;
         p->workers[i].index = i;
