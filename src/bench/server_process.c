@@ -57,6 +57,7 @@ static void become(const char *command, int output, pid_t parent)
     child_detach(parent);
     sigemptyset(&no_signals);
     sigprocmask(SIG_SETMASK, &no_signals, NULL);
+    signal(SIGXFSZ, SIG_DFL); /* main's, and outlives exec */
     dup2(none, STDIN_FILENO);
     dup2(output, STDOUT_FILENO);
     dup2(output, STDERR_FILENO);

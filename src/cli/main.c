@@ -11,7 +11,12 @@
 #include "cli/tokenize.h"
 #include "cli/version.h"
 
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const struct command commands[] = {
     {"serve", serve_main, "a model over HTTP with the OpenAI API"},
@@ -26,9 +31,22 @@ static const struct command commands[] = {
     {"version", version_main, "what this binary is and runs on"},
 };
 
+/* A standard descriptor that came closed would be the next thing that is opened: a socket or a
+ * model file, into which the log would then be written. */
+static bool open_standard(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) != fd) /* the lowest free one */
+            return false;
+    return true;
+}
+
 int main(int argc, char **argv)
 {
     static char version[] = "version";
+    if (!open_standard())
+        return EXIT_FAILURE;  /* nobody to tell */
+    signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error of write(2) then */
     if (argc > 1 && strcmp(argv[1], "--version") == 0)
         argv[1] = version;
     return commands_run("firstlight", commands, sizeof commands / sizeof commands[0], argc, argv);
