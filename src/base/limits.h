@@ -36,7 +36,12 @@
 
 /* Requests */
 #define LIMIT_BODY_BYTES          (8u << 20)  /* decoded bytes of a request body */
-#define LIMIT_BODY_INLINE         (64u << 10) /* larger bodies are parsed by the text worker */
+#define LIMIT_BODY_INLINE         (2u << 10)  /* larger bodies are parsed by text workers */
+#define LIMIT_BODY_USUAL          (64u << 10) /* larger ones by the slow one of them */
+#define LIMIT_INLINE_US           1000   /* that the I/O thread parses and tokenizes at a time */
+#define LIMIT_TEXT_BURST_US       250000 /* of a processor: a client's requests without answer */
+#define LIMIT_TEXT_US_PER_SECOND  50000  /* and again each second; then the slow worker */
+#define LIMIT_TEXT_JOBS           8192   /* requests that wait for the text workers */
 #define LIMIT_HEADER_BYTES        (16u << 10) /* all request headers together */
 #define LIMIT_BODY_UNASKED        (4u << 10)  /* of a body for a path that takes none */
 #define LIMIT_JSON_DEPTH          64
@@ -82,11 +87,14 @@
 #define LIMIT_H2_UNSENT            (32u << 20) /* answers it does not take; no more then */
 #define LIMIT_H2_QUEUED            4096        /* frames without a body that it does not take */
 #define LIMIT_H2_IDLE_SECONDS      300         /* a connection without streams */
-#define LIMIT_H2_PING_SECONDS      60   /* of silence with streams under way, then a ping asks */
-#define LIMIT_H2_PONG_SECONDS      20   /* for its answer */
-#define LIMIT_H2_IDLE_FRAMES       200  /* in a second: pings, settings, priorities, empty data */
-#define LIMIT_H2_RESETS            200  /* streams reset in a second, beyond LIMIT_H2_STREAMS */
-#define LIMIT_TRACE_LINES          4096 /* of --record that wait for the disk; more are dropped */
+#define LIMIT_H2_PING_SECONDS      60     /* of silence with streams under way, then a ping asks */
+#define LIMIT_H2_PONG_SECONDS      20     /* for its answer */
+#define LIMIT_H2_IDLE_FRAMES       200    /* in a second: pings, settings, priorities, empty data */
+#define LIMIT_H2_RESETS            200    /* streams reset in a second, beyond LIMIT_H2_STREAMS */
+#define LIMIT_TLS_US_PER_SECOND    100000 /* of the I/O thread for TLS handshakes */
+#define LIMIT_TLS_WAITING          64     /* connections that wait for theirs */
+#define LIMIT_TLS_WAITING_EACH     8      /* of one address */
+#define LIMIT_TRACE_LINES          4096   /* of --record that wait for the disk; more are dropped */
 #define LIMIT_TRACE_BYTES          (16u << 20)  /* of those lines */
 #define LIMIT_LOG_BYTES            (256u << 10) /* log lines that wait; more are dropped */
 #define LIMIT_RECENT_REQUESTS      256          /* of /v1/debug/requests */

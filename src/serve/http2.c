@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "serve/handshakes.h"
 #include "serve/http2_conn.h"
 #include "serve/listen.h"
 #include "serve/tls.h"
@@ -16,7 +17,8 @@
 struct http2 {
     struct http2_set conns;
     struct evconnlistener *listener;
-    SSL_CTX *tls; /* NULL: none */
+    SSL_CTX *tls;                  /* NULL: none */
+    struct handshakes *handshakes; /* with TLS */
     uint32_t max_connections;
     uint64_t refused;
     char url[LISTEN_URL_BYTES];
@@ -54,6 +56,34 @@ static void refuse(struct http2 *h, int fd)
     close(fd);
 }
 
+static void leave(struct http2 *h, const struct client *who)
+{
+    if (h->conns.addresses)
+        clients_leave(h->conns.addresses, who);
+}
+
+static void begin(void *arg, int fd, const struct client *who)
+{
+    struct http2 *h = arg;
+    struct bufferevent *bev = make_bufferevent(h, fd);
+    bool made = bev && http2_conn_new(&h->conns, bev, who);
+    if (bev && !made) {
+        bufferevent_free(bev);
+        log_warn("connection.refused", "reason=\"no memory\"");
+    } else if (!bev) {
+        close(fd);
+    }
+    if (!made)
+        leave(h, who);
+}
+
+/* There is no place to wait for the handshake. */
+static void drop(void *arg, int fd, const struct client *who)
+{
+    leave(arg, who);
+    close(fd);
+}
+
 static void on_accept(struct evconnlistener *listener, int fd, struct sockaddr *peer, int len,
                       void *arg)
 {
@@ -64,16 +94,10 @@ static void on_accept(struct evconnlistener *listener, int fd, struct sockaddr *
         refuse(h, fd);
         return;
     }
-    struct bufferevent *bev = make_bufferevent(h, fd);
-    bool made = bev && http2_conn_new(&h->conns, bev, &who);
-    if (bev && !made) {
-        bufferevent_free(bev);
-        log_warn("connection.refused", "reason=\"no memory\"");
-    } else if (!bev) {
-        close(fd);
-    }
-    if (addresses && !made)
-        clients_leave(addresses, &who);
+    if (h->handshakes)
+        handshakes_add(h->handshakes, fd, &who);
+    else
+        begin(h, fd, &who);
     /* who comes now waits in the kernel until somebody has left */
     if (h->conns.count >= h->max_connections)
         evconnlistener_disable(listener);
@@ -105,6 +129,13 @@ enum status http2_open(struct http2 **out, struct event_base *base, const struct
                                          .flag = "--grpc-port",
                                          .scheme = o->tls_cert ? "https" : "http"};
     enum status st = o->tls_cert ? tls_open(&h->tls, o->tls_cert, o->tls_key, err) : STATUS_OK;
+    const struct handshakes_options handshakes = {.base = base,
+                                                  .cost_us = h->tls ? tls_handshake_us(h->tls) : 0,
+                                                  .start = begin,
+                                                  .drop = drop,
+                                                  .arg = h};
+    if (h->tls)
+        st = handshakes_open(&h->handshakes, &handshakes, err);
     if (st == STATUS_OK)
         st = http2_conn_set_init(&h->conns, err);
     if (st == STATUS_OK)
@@ -126,6 +157,7 @@ void http2_close(struct http2 *h)
     h->listener = NULL; /* nobody is let in for those who leave now */
     if (listener)
         evconnlistener_free(listener);
+    handshakes_close(h->handshakes);
     http2_conn_set_fini(&h->conns);
     tls_close(h->tls);
     mem_free(h);

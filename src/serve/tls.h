@@ -5,9 +5,13 @@
 #include "base/err.h"
 
 #include <openssl/types.h>
+#include <stdint.h>
 
 /* PEM files: the certificate with its chain, its key. Errors name the file. TLS 1.2 and later. */
 enum status tls_open(SSL_CTX **out, const char *cert, const char *key, struct err *err);
 void tls_close(SSL_CTX *tls);
+
+/* Microseconds that a handshake takes here, about: those of one signature with the key, tried. */
+int64_t tls_handshake_us(SSL_CTX *tls);
 
 #endif
