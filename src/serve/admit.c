@@ -26,7 +26,7 @@ enum status admit_body(struct server *s, struct hold *held, const struct client 
     return http_no_room(held, err);
 }
 
-static struct client client_of(const struct server *s, const struct http_exchange *x)
+struct client admit_client_of(const struct server *s, const struct http_exchange *x)
 {
     struct sockaddr_storage peer;
     bool known = http_peer(x, &peer);
@@ -83,7 +83,7 @@ static enum status take_rate(struct server *s, struct http_exchange *x, const st
 enum status admit_begin(struct server *s, struct http_exchange *x, struct admitted *out,
                         const char **limit, struct err *err)
 {
-    *out = (struct admitted){.client = client_of(s, x), .n = 1};
+    *out = (struct admitted){.client = admit_client_of(s, x), .n = 1};
     if (s->clients && clients_enter(s->clients, &out->client, err)) {
         *limit = "client_limit";
         http_retry_after(x, client_wait_us(s));

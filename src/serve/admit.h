@@ -17,6 +17,9 @@ struct admitted {
 struct client admit_client(const struct server *s, bool needs_key, size_t key,
                            const struct sockaddr *peer);
 
+/* Of a request that needs a key. */
+struct client admit_client_of(const struct server *s, const struct http_exchange *x);
+
 /* A body comes, of so many bytes in all (0: unknown); from here on it is held of the
  * server's budget. STATUS_UNAVAILABLE: there is no room for it, which was counted. */
 enum status admit_body(struct server *s, struct hold *held, const struct client *who,

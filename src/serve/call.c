@@ -1,13 +1,13 @@
 /* A call: one completion request, from its body to its log line.
  *
- *     call_begin ─► prepare (here, or on the text worker) ─► engine_submit ─► news* ─► finished ─┐
+ *     call_begin ─► prepare (here, or on a text worker) ─► engine_submit ─► news* ─► finished ─┐
  *         └ refused ──────────┴───────────────────────────────┴─► the answer ─────────────────────┤
  *                                                                         exchange ended
  * ─────────┴─► log, freed
  *
- * A call lives until all three have let go of it: the exchange (x), the text worker (preparing) and
- * the engine (n_live). If the exchange ends first, the client has left: the requests are cancelled,
- * and their finished events are awaited.
+ * A call lives until all three have let go of it: the exchange (x), the text workers (preparing)
+ * and the engine (n_live). If the exchange ends first, the client has left: the requests are
+ * cancelled, and their finished events are awaited.
  */
 #include "serve/call.h"
 
@@ -193,6 +193,8 @@ static void on_ended(struct http_exchange *x, bool gone)
     c->gone = gone;
     c->x = NULL;
     event_del(&c->timer); /* nobody is there to be told that it takes long */
+    if (c->preparing && text_worker_drop(c->server->text, &c->job))
+        c->preparing = false;
     call_cancel(c);
     call_let_go(c);
 }
@@ -228,19 +230,25 @@ static enum status check_model(struct call *c)
                      c->server->model_name);
 }
 
-static enum status check_length(struct call *c)
+static enum status too_long(struct call *c, const struct tokens *ids)
 {
-    const struct asked *p = &c->ask.prompts;
-    uint32_t n_ctx = c->server->info.n_ctx, i = 0;
-    while (i < p->n && p->all[i].ids.count < n_ctx)
-        i++;
-    if (i == p->n)
-        return STATUS_OK;
     c->code = "context_length_exceeded";
     return err_param(&c->err, STATUS_INVALID, c->ask.kind == OPENAI_CHAT ? "messages" : "prompt",
-                     "the prompt has %zu tokens, but the context holds %u, at least one of them "
+                     "the prompt has %s%zu tokens, but the context holds %u, at least one of them "
                      "for the answer: shorten the prompt, or start the server with a larger --ctx",
-                     p->all[i].ids.count, n_ctx);
+                     ids->over ? "more than " : "", ids->count, c->server->info.n_ctx);
+}
+
+/* A prompt that is too long is not tokenized to its end. */
+static enum status tokenize(struct call *c)
+{
+    const struct asked *p = &c->ask.prompts;
+    uint32_t n_ctx = c->server->info.n_ctx;
+    enum status st = openai_tokenize(&c->ask, &c->server->loader, n_ctx, &c->err);
+    for (uint32_t i = 0; i < p->n; i++)
+        if (p->all[i].ids.over || (st == STATUS_OK && p->all[i].ids.count >= n_ctx))
+            return too_long(c, &p->all[i].ids);
+    return st;
 }
 
 /* All that it holds, and not what the log says of it. */
@@ -277,9 +285,7 @@ static void work(struct text_job *job)
     if (c->prepared == STATUS_OK)
         c->prepared = check_model(c);
     if (c->prepared == STATUS_OK)
-        c->prepared = openai_tokenize(&c->ask, &c->server->loader, &c->err);
-    if (c->prepared == STATUS_OK)
-        c->prepared = check_length(c);
+        c->prepared = tokenize(c);
     if (c->prepared == STATUS_OK)
         c->prepared = openai_check_logprobs(&c->ask, c->server->info.n_ctx, &c->err);
     if (c->prepared == STATUS_OK)
@@ -420,16 +426,12 @@ static void done(struct text_job *job)
 
 static void prepare(struct call *c)
 {
-    if (evbuffer_get_length(c->body) <= LIMIT_BODY_INLINE) {
-        work(&c->job);
-        done(&c->job);
+    c->preparing = true; /* until done, which may come at once */
+    if (text_worker_submit(c->server->text, &c->job))
         return;
-    }
-    c->preparing = text_worker_submit(c->server->text, &c->job);
-    if (c->preparing)
-        return;
+    c->preparing = false;
     forget_body(c);
-    err_set(&c->err, STATUS_OVERLOADED, "too many large requests at once: try again");
+    err_set(&c->err, STATUS_OVERLOADED, "too many requests wait to be tokenized: try again");
     refuse_overload(c, &c->err, "text_worker");
 }
 
@@ -476,7 +478,10 @@ static void fill(struct call *c, struct server *s, struct http_exchange *x,
     id_random(digits);
     snprintf(c->id, sizeof c->id, "%s-%s", kind == OPENAI_CHAT ? "chatcmpl" : "cmpl", digits);
     snprintf(c->request_id, sizeof c->request_id, "%s", x->request_id);
-    c->job = (struct text_job){work, done};
+    c->job = (struct text_job){.work = work,
+                               .done = done,
+                               .client = c->admitted.client,
+                               .bytes = evbuffer_get_length(question->body)};
     c->server = s;
     c->x = x;
     c->trace = s->trace ? trace_line_new() : NULL;
@@ -520,8 +525,8 @@ void call_begin(struct server *s, struct http_exchange *x, const struct call_que
         turn_away(s, x, question->kind, &e, "memory");
         return;
     }
-    fill(c, s, x, question);
     c->admitted = admitted;
+    fill(c, s, x, question);
     prepare(c);
 }
 

@@ -37,7 +37,7 @@ struct call {
     struct choice *choices;  /* (n_choices); NULL before submission */
     uint32_t n_choices;
     uint32_t n_live; /* choices whose requests are the engine's */
-    bool preparing;  /* the text worker has it */
+    bool preparing;  /* the text workers have it */
 
     const struct form *form;
     bool stream_asked; /* beside the question */

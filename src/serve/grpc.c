@@ -254,6 +254,11 @@ static bool answer_next(struct http_exchange *x, struct incoming *in, enum statu
     struct evbuffer *message;
     bool gzip;
     *st = next_message(x, in, &message, &gzip, err);
+    if (*st == STATUS_OK && message && evbuffer_get_length(message) > LIMIT_BODY_INLINE) {
+        evbuffer_free(message);
+        *st = err_set(err, STATUS_TOO_LARGE, "a message of this call has at most %u bytes",
+                      LIMIT_BODY_INLINE);
+    }
     if (*st == STATUS_OK && message && gzip)
         *st = grpc_inflate(&message, LIMIT_BODY_INLINE, err);
     if (*st || !message)

@@ -50,7 +50,7 @@ void grpc_fail(struct http_exchange *x, const struct err *err);
 
 /* Inflates what gzip made, in place, to at most so many bytes. Frees the message when it fails. */
 enum status grpc_inflate(struct evbuffer **message, size_t most, struct err *err);
-/* Calls the method with what the message inflates to, now or after the text worker had it; or fails
+/* Calls the method with what the message inflates to, now or after a text worker had it; or fails
  * the call. */
 void grpc_inflate_for(struct server *s, struct http_exchange *x, struct evbuffer *message,
                       grpc_method *method); /* grpc_gzip.c */

@@ -60,7 +60,7 @@ static bool still_loading(const struct server *s, struct http_exchange *x)
     return true;
 }
 
-/* A text that becomes tokens, here or on the text worker. */
+/* A text that becomes tokens, here or on a text worker. */
 struct tokenizing {
     struct text_job job; /* first */
     struct server *server;
@@ -151,6 +151,8 @@ static void tokenize_ended(struct http_exchange *x, bool gone)
     struct tokenizing *t = x->user;
     (void)gone;
     t->x = NULL;
+    if (text_worker_drop(t->server->text, &t->job))
+        tokenize_done(&t->job);
 }
 
 /* False: it was answered. */
@@ -183,7 +185,10 @@ static void tokenize(struct server *s, struct http_exchange *x, struct evbuffer 
         grpc_fail(x, &e);
         return;
     }
-    *t = (struct tokenizing){.job = {tokenize_work, tokenize_done},
+    *t = (struct tokenizing){.job = {.work = tokenize_work,
+                                     .done = tokenize_done,
+                                     .client = admitted.client,
+                                     .bytes = evbuffer_get_length(message)},
                              .server = s,
                              .admitted = admitted,
                              .x = x,
@@ -191,14 +196,10 @@ static void tokenize(struct server *s, struct http_exchange *x, struct evbuffer 
     budget_move(&t->held, &x->held);
     x->user = t;
     x->ended = tokenize_ended;
-    if (evbuffer_get_length(message) > LIMIT_BODY_INLINE) {
-        if (text_worker_submit(s->text, &t->job))
-            return;
-        t->status =
-            err_set(&t->err, STATUS_OVERLOADED, "too many large requests at once: try again");
-    } else {
-        tokenize_work(&t->job);
-    }
+    if (text_worker_submit(s->text, &t->job))
+        return;
+    t->status =
+        err_set(&t->err, STATUS_OVERLOADED, "too many requests wait to be tokenized: try again");
     tokenize_done(&t->job);
 }
 

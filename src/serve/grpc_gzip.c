@@ -1,8 +1,9 @@
-/* Messages that came compressed. What becomes large is inflated on the text worker. */
+/* Messages that came compressed. What is or becomes large is inflated by a text worker. */
 #include "serve/grpc.h"
 
 #include "base/limits.h"
 #include "base/mem.h"
+#include "serve/admit.h"
 
 #include <event2/buffer.h>
 #include <zlib.h>
@@ -63,7 +64,7 @@ enum status grpc_inflate(struct evbuffer **message, size_t most, struct err *err
     return st;
 }
 
-/* A large one, on its way over the text worker. */
+/* A large one, on its way over the text workers. */
 struct inflating {
     struct text_job job; /* first */
     struct server *server;
@@ -112,9 +113,12 @@ static void done(struct text_job *job)
 static void on_ended(struct http_exchange *x, bool gone)
 {
     struct inflating *in = x->user;
+    struct server *s = in->server;
     in->x = NULL;
     x->user = NULL;
     in->ended(x, gone);
+    if (text_worker_drop(s->text, &in->job))
+        done(&in->job);
 }
 
 /* What a gzip says at its end that it becomes, modulo 2^32 (RFC 1952, 2.3.1). */
@@ -150,29 +154,37 @@ static enum status inflate_later(struct server *s, struct http_exchange *x,
     struct inflating *in = mem_zalloc(sizeof *in);
     if (!in)
         return err_set(err, STATUS_NO_MEMORY, "no memory for the call");
-    *in = (struct inflating){.job = {work, done},
+    *in = (struct inflating){.job = {.work = work,
+                                     .done = done,
+                                     .client = admit_client_of(s, x),
+                                     .bytes = evbuffer_get_length(message) + most},
                              .server = s,
                              .x = x,
                              .method = method,
                              .ended = x->ended,
                              .message = message,
                              .most = most};
-    if (!text_worker_submit(s->text, &in->job)) {
-        mem_free(in);
-        return err_set(err, STATUS_OVERLOADED, "too many large requests at once: try again");
-    }
     budget_move(&in->held, &x->held);
     x->user = in;
     x->ended = on_ended;
-    return STATUS_OK;
+    if (text_worker_submit(s->text, &in->job))
+        return STATUS_OK;
+    x->user = NULL;
+    x->ended = in->ended;
+    budget_move(&x->held, &in->held);
+    mem_free(in);
+    return err_set(err, STATUS_OVERLOADED, "too many requests wait to be tokenized: try again");
 }
 
 void grpc_inflate_for(struct server *s, struct http_exchange *x, struct evbuffer *message,
                       grpc_method *method)
 {
     struct err e;
-    struct evbuffer *out = evbuffer_new();
-    enum status st = inflate_checked(out, message, LIMIT_BODY_INLINE, &e);
+    /* what is large costs time, even if it becomes nothing */
+    bool large = evbuffer_get_length(message) > LIMIT_BODY_INLINE;
+    struct evbuffer *out = large ? NULL : evbuffer_new();
+    enum status st =
+        large ? STATUS_TOO_LARGE : inflate_checked(out, message, LIMIT_BODY_INLINE, &e);
     if (st)
         free_message(&out);
     if (st == STATUS_TOO_LARGE) {

@@ -466,10 +466,13 @@ void openai_recommend(struct openai_request *q, const struct generation *g)
     }
 }
 
-enum status openai_tokenize(struct openai_request *q, const struct loader *loader, struct err *err)
+enum status openai_tokenize(struct openai_request *q, const struct loader *loader, uint32_t most,
+                            struct err *err)
 {
     const struct tokenizer *t = loader->tokenizer;
     openai_recommend(q, &loader->generation);
+    for (uint32_t i = 0; i < q->prompts.n; i++)
+        q->prompts.all[i].ids.most = most;
     if (q->kind == OPENAI_COMPLETION)
         return asked_tokenize(&q->prompts, t, q->echo, err);
     struct tokens *ids = &q->prompts.all[0].ids;

@@ -44,8 +44,10 @@ enum status openai_read(struct openai_request *out, enum openai_kind kind, json_
 void openai_recommend(struct openai_request *q, const struct generation *g);
 
 /* Does that, and fills the ids of all prompts, from messages, texts or ids, which must be below the
- * vocabulary's size. */
-enum status openai_tokenize(struct openai_request *q, const struct loader *loader, struct err *err);
+ * vocabulary's size. STATUS_TOO_LARGE with `over` of a prompt's ids: it has more tokens than `most`
+ * (0: no bound). */
+enum status openai_tokenize(struct openai_request *q, const struct loader *loader, uint32_t most,
+                            struct err *err);
 
 /* After openai_tokenize, every prompt shorter than the n_ctx positions of the context: whether its
  * log probabilities are few enough to be kept. Of an answer that comes whole that is all of them,

@@ -39,6 +39,7 @@ static void measure_first(struct choice *ch)
     if (c->measured || t->at_us[TIMELINE_FIRST_TOKEN] == 0)
         return;
     c->measured = true;
+    text_worker_refund(c->server->text, &c->job);
     metrics_first(&c->server->metrics, t, c->streaming, c->prompt_tokens);
 }
 
@@ -386,6 +387,7 @@ static void choice_made(struct text_job *job)
 {
     struct choice *ch = (struct choice *)(void *)job;
     struct call *c = ch->call;
+    text_worker_refund(c->server->text, job);
     release(ch);
     if (!c->x || c->answered) /* the client left, or another choice was broken off */
         call_let_go(c);
@@ -397,7 +399,10 @@ static void choice_made(struct text_job *job)
 static void keep_choice(struct choice *ch, const struct request_news *all)
 {
     size_t rows = all->n_tokens + (all->prompt_logprobs ? request_prompt_tokens(ch->r) : 0);
-    ch->job = (struct text_job){make_choice, choice_made};
+    ch->job = (struct text_job){.work = make_choice,
+                                .done = choice_made,
+                                .client = ch->call->admitted.client,
+                                .bytes = rows * all->logprobs_width * sizeof *all->logprobs};
     if (rows * all->logprobs_width > LONG_LOGPROBS &&
         text_worker_submit(ch->call->server->text, &ch->job))
         return;

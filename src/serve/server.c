@@ -376,7 +376,7 @@ static enum status open_all(struct server *s, struct err *err)
         (st = http1_open(&s->http, s->base, &http, routes_dispatch, s, err)) ||
         (st = o->grpc_port >= 0 ? http2_open(&s->http2, s->base, &http2, grpc_dispatch, s, err)
                                 : STATUS_OK) ||
-        (st = text_worker_open(&s->text, s->base, o->max_connections, err)) ||
+        (st = text_worker_open(&s->text, s->base, LIMIT_TEXT_JOBS, err)) ||
         (st = o->record ? trace_open(&s->trace, o->record_fd, o->record, err) : STATUS_OK))
         return st;
     set_access(s);

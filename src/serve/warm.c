@@ -61,7 +61,7 @@ static enum status read_line(struct warm *w, const struct reader *r, const char 
     bool chat = json_object_get(json, "messages") != NULL;
     st = openai_read(&q, chat ? OPENAI_CHAT : OPENAI_COMPLETION, json, r->err);
     if (st == STATUS_OK)
-        st = openai_tokenize(&q, r->loader, r->err);
+        st = openai_tokenize(&q, r->loader, 0, r->err);
     for (uint32_t i = 0; i < q.prompts.n && st == STATUS_OK; i++)
         st = add(w, r, &q.prompts.all[i].ids, &q.params.salt);
     openai_request_fini(&q);

@@ -301,6 +301,14 @@ static uint32_t part_end(const struct bpe *b, const struct word *w, uint32_t fro
     return w->len;
 }
 
+bool bpe_keeps_bytes(const struct bpe *b)
+{
+    for (int i = 0; i < 256; i++)
+        if (b->byte_ids[i] < 0)
+            return false;
+    return !b->rules.characters;
+}
+
 bool bpe_encode(const struct bpe *b, const char *word, size_t len, struct bpe_scratch *s,
                 struct tokens *out)
 {

@@ -74,8 +74,11 @@ enum status bpe_open_scored(struct bpe *b, const struct vocab *v, const struct b
                             const float *scores, struct err *err);
 void bpe_close(struct bpe *b);
 
+/* Each byte of a word ends up in a token: words are bytes, and every one of them has its token. */
+bool bpe_keeps_bytes(const struct bpe *b);
+
 /* Appends the ids of the word (len < 2^31 bytes), which with `characters` is well-formed UTF-8.
- * False: memory. */
+ * False: as tokens_push has it. */
 bool bpe_encode(const struct bpe *b, const char *word, size_t len, struct bpe_scratch *s,
                 struct tokens *out);
 /* From now on short words are remembered: for long texts, where words come again. Without memory

@@ -46,6 +46,9 @@ static const char *const end_names[] = {
 
 bool tokens_push(struct tokens *t, int32_t id)
 {
+    t->over |= t->most > 0 && t->count == t->most;
+    if (t->over)
+        return false;
     if (t->count == t->cap) {
         size_t cap = t->cap < 32 ? 64 : 2 * t->cap, size;
         int32_t *ids = mem_mul(cap, sizeof *ids, &size) ? mem_resize(t->ids, size) : NULL;
@@ -101,6 +104,23 @@ static enum status no_memory(struct err *err)
     return err_set(err, STATUS_NO_MEMORY, "no memory to tokenize a text");
 }
 
+/* A push failed. */
+static enum status not_pushed(const struct encoder *e, struct err *err)
+{
+    if (e->out->over)
+        return err_set(err, STATUS_TOO_LARGE, "the text has more than %zu tokens", e->out->most);
+    return no_memory(err);
+}
+
+/* Where no byte is lost, there are at least as many tokens as the longest piece fits into it. */
+static bool has_too_many(const struct encoder *e, size_t len)
+{
+    const struct tokenizer *t = e->tokenizer;
+    const struct tokens *out = e->out;
+    return out->most > 0 && len / t->vocab.pieces.longest > out->most - out->count &&
+           !t->is_unigram && bpe_keeps_bytes(&t->bpe);
+}
+
 static enum status encode_word(void *ctx, const char *word, size_t len, struct err *err)
 {
     struct encoder *e = ctx;
@@ -109,15 +129,19 @@ static enum status encode_word(void *ctx, const char *word, size_t len, struct e
     if (len > INT32_MAX) /* symbols are numbered in 32 bits */
         return err_set(err, STATUS_TOO_LARGE, "expected a word of at most %d bytes, found %zu",
                        INT32_MAX, len);
+    if (has_too_many(e, len)) {
+        e->out->over = true;
+        return not_pushed(e, err);
+    }
     bool done = t->is_unigram ? unigram_encode(&t->unigram, word, len, &e->unigram, e->out)
                               : bpe_encode(&t->bpe, word, len, &e->bpe, e->out);
 
-    return done ? STATUS_OK : no_memory(err);
+    return done ? STATUS_OK : not_pushed(e, err);
 }
 
 static enum status push(struct encoder *e, int32_t id, struct err *err)
 {
-    return tokens_push(e->out, id) ? STATUS_OK : no_memory(err);
+    return tokens_push(e->out, id) ? STATUS_OK : not_pushed(e, err);
 }
 
 /* Text between the tokens that are found as it comes: normalized, searched for the others, cut into

@@ -22,8 +22,10 @@ struct tokens {
     int32_t *ids;
     size_t count;
     size_t cap;
+    size_t most; /* it takes no more than so many; 0: any number */
+    bool over;   /* more were to come */
 };
-bool tokens_push(struct tokens *t, int32_t id); /* false: memory */
+bool tokens_push(struct tokens *t, int32_t id); /* false: memory, or it is over */
 void tokens_fini(struct tokens *t);
 
 /* Our own key in GGUF metadata, "first" or "always": a space is put before the text, or each part
@@ -61,7 +63,9 @@ enum tokenize_flags {
 /* Appends the ids of `len` bytes of text (UTF-8; an invalid sequence is read as U+FFFD) to *out.
  * trusted: NULL, or one byte per byte of text: with TOKENIZE_SPECIAL a special token is recognised
  * only where all of its bytes are trusted (non-zero), which is how text inside a chat message stays
- * text. Linear in len but for a logarithm; no quadratic case. */
+ * text. Linear in len but for a logarithm; no quadratic case. STATUS_TOO_LARGE with out->over: the
+ * text has more than out->most tokens, which is found out as early as possible, so that a text that
+ * is too long costs no more than one that fits. */
 enum status tokenizer_encode(const struct tokenizer *t, const char *text, size_t len,
                              const uint8_t *trusted, unsigned flags, struct tokens *out,
                              struct err *err);

@@ -287,6 +287,59 @@ static void a_text_past_the_numbering_is_refused(void **state)
     free_model(m);
 }
 
+/* More tokens than wanted: the ones that were, and no more. */
+static void no_more_than_wanted(void **state)
+{
+    struct model *m = opened(new_model());
+    struct tokens out = {.most = 3};
+    struct err err;
+    (void)state;
+
+    assert_int_equal(tokenizer_encode(m->tokenizer, "aab b", 5, NULL, 0, &out, &err),
+                     STATUS_TOO_LARGE);
+    assert_true(out.over);
+    assert_int_equal(out.count, 3);
+    assert_string_equal(err.text, "the text has more than 3 tokens");
+    tokens_fini(&out);
+    out.most = 4;
+    assert_int_equal(tokenizer_encode(m->tokenizer, "aab b", 5, NULL, 0, &out, &err), STATUS_OK);
+    assert_false(out.over);
+    assert_int_equal(out.count, 4);
+    assert_int_equal(tokenizer_encode(m->tokenizer, "a", 1, NULL, 0, &out, &err), STATUS_TOO_LARGE);
+    tokens_fini(&out);
+    free_model(m);
+}
+
+/* A word without end: one that is too long for sure is not even looked at. */
+static void a_word_that_is_too_long_costs_nothing(void **state)
+{
+    struct model *m = opened(new_model());
+    size_t len = 100 * tokenizer_max_piece(m->tokenizer);
+    char *text = malloc(len);
+    struct err err;
+    (void)state;
+
+    memset(text, 'z', len);
+    struct tokens out = {.most = 99};
+    assert_int_equal(tokenizer_encode(m->tokenizer, text, len, NULL, 0, &out, &err),
+                     STATUS_TOO_LARGE);
+    assert_true(out.over);
+    assert_int_equal(out.count, 0);
+    assert_int_equal(out.cap, 0);
+    tokens_fini(&out);
+    out.most = 100; /* it might be so many */
+    assert_int_equal(tokenizer_encode(m->tokenizer, text, len, NULL, 0, &out, &err),
+                     STATUS_TOO_LARGE);
+    assert_int_equal(out.count, 100);
+    tokens_fini(&out);
+    out.most = len;
+    assert_int_equal(tokenizer_encode(m->tokenizer, text, len, NULL, 0, &out, &err), STATUS_OK);
+    assert_int_equal(out.count, len);
+    tokens_fini(&out);
+    free(text);
+    free_model(m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -303,6 +356,8 @@ int main(void)
         cmocka_unit_test(random_words_as_the_slow_way),
         cmocka_unit_test(long_words),
         cmocka_unit_test(a_text_past_the_numbering_is_refused),
+        cmocka_unit_test(no_more_than_wanted),
+        cmocka_unit_test(a_word_that_is_too_long_costs_nothing),
     };
     log_set_level(LOG_ERROR);
     return cmocka_run_group_tests(tests, NULL, NULL);
