@@ -15,6 +15,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/reserve.h"
 #include "serve/trace.h"
 
 #include <event2/buffer.h>
@@ -445,14 +446,16 @@ static int64_t drained_us(const struct server *s)
 
 static bool refused(struct server *s, struct http_exchange *x, enum openai_kind kind)
 {
-    static const char *const reasons[] = {"loading", NULL, "draining", "failed"};
+    static const char *const reasons[] = {"loading", "memory", "draining", "failed"};
     struct err e = s->failure;
-    if (s->state == SERVER_READY)
+    if (s->state == SERVER_READY && !reserve_is_low())
         return false;
     if (s->state == SERVER_DRAINING)
         http_retry_after(x, drained_us(s));
     if (s->state == SERVER_LOADING)
         err_set(&e, STATUS_UNAVAILABLE, "the model is still loading: try again soon");
+    else if (s->state == SERVER_READY)
+        err_set(&e, STATUS_NO_MEMORY, "the server is short of memory: try again");
     else if (s->state == SERVER_DRAINING)
         err_set(&e, STATUS_UNAVAILABLE, "the server is shutting down: ask another, or try later");
     turn_away(s, x, kind, &e, reasons[s->state]);

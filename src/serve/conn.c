@@ -5,6 +5,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/reserve.h"
 #include "serve/answer.h"
 
 #include <event2/buffer.h>
@@ -303,7 +304,8 @@ static void pause_listener(struct conn_set *set)
 {
     if (!set->listener)
         return;
-    if (set->count >= set->max + OVERFLOW_CONNECTIONS)
+    bool short_of_memory = reserve_is_low() && set->count > 0;
+    if (set->count >= set->max + OVERFLOW_CONNECTIONS || short_of_memory)
         evconnlistener_disable(set->listener);
     else
         evconnlistener_enable(set->listener);
@@ -330,7 +332,7 @@ static void on_close(struct evhttp_connection *evcon, void *arg)
     pause_listener(set);
     if (c->exchange)
         set->gone(c->exchange);
-    mem_free(c);
+    reserve_free(c);
 }
 
 static bool remember(struct conn_set *set, struct conn *c)
@@ -448,9 +450,10 @@ struct bufferevent *conn_new(struct event_base *base, void *arg)
 {
     static const struct timeval stalled = {.tv_sec = LIMIT_WRITE_SECONDS};
     struct conn_set *set = arg;
-    struct conn *c = mem_zalloc(sizeof *c);
+    struct conn *c = reserve_zalloc(sizeof *c);
     struct bufferevent *bev = c ? bufferevent_socket_new(base, -1, BEV_OPT_CLOSE_ON_FREE) : NULL;
-    /* evhttp would make a bufferevent of its own, past the guard */
+    /* evhttp would make a bufferevent of its own, past the guard; but the listener rests long
+     * before the reserve is empty */
     REQUIRE(bev != NULL);
     bufferevent_set_timeouts(bev, NULL, &stalled);
     evbuffer_add_cb(bufferevent_get_input(bev), on_input, c);

@@ -3,6 +3,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/reserve.h"
 #include "serve/conn.h"
 #include "serve/http_via.h"
 #include "serve/listen.h"
@@ -50,7 +51,7 @@ static void end(struct exchange *x, bool gone)
     if (x->public.ended)
         x->public.ended(&x->public, gone);
     budget_end(&x->public.held);
-    mem_free(x);
+    reserve_free(x);
 }
 
 /* evhttp has written the answer; the request is freed after this. */
@@ -226,9 +227,9 @@ static void on_request(struct evhttp_request *req, void *arg)
 {
     struct http1 *h = arg;
     struct conn *c = conn_find(&h->conns, evhttp_request_get_connection(req));
-    struct exchange *x = mem_zalloc(sizeof *x);
+    struct exchange *x = reserve_zalloc(sizeof *x);
     if (!x || c->phase != CONN_BUSY) {
-        mem_free(x);
+        reserve_free(x);
         conn_shut(c);
         evhttp_send_reply(req, 503, NULL, NULL);
         return;

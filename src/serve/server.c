@@ -4,6 +4,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/reserve.h"
 #include "base/slice.h"
 #include "kernels/kv_layout.h"
 #include "serve/internal.h"
@@ -451,6 +452,8 @@ enum status server_run(const struct server_options *options, struct err *err)
     s->start_us = clock_now_us();
     s->start_unix_s = clock_unix_s();
     s->loaded.fd = -1;
+    reserve_open();
+    event_set_mem_functions(reserve_alloc, reserve_resize, reserve_free);
     event_set_log_callback(on_libevent_log);
     signal(SIGPIPE, SIG_IGN);
     enum status st = open_all(s, err);

@@ -7,8 +7,9 @@
 #include <openssl/ssl.h>
 #include <stdbool.h>
 
-#define EXCHANGE_US 300 /* the key exchange and what else a handshake takes beside its signature   \
-                         */
+#define EXCHANGE_US                                                                                \
+    300 /* the key exchange and what else a handshake takes beside its signature                   \
+         */
 #define TRIES 3
 
 static const unsigned char protocols[] = {2, 'h', '2'};
