@@ -200,6 +200,15 @@ test-page: ## the page in Debian's Chromium, and a Prometheus over a real server
 	@node --test $(wildcard tests/page/units/*) > build/page/units.log || { cat build/page/units.log; exit 1; }
 	@.venv/bin/python -m pytest -q $(wildcard tests/page tests/prometheus)
 
+# Not under sanitizers, which have allocators of their own.
+.PHONY: test-faults
+test-faults: all venv build/release/tests/faults/shim.so ## calls that fail, one after the other: memory, files, sockets, threads
+	@.venv/bin/python -m pytest -q tests/faults
+
+build/release/tests/faults/shim.so: tests/faults/shim.c $(B)/flags
+	@mkdir -p $(@D)
+	$(SAY)$(CC) $(BASE_FLAGS) -O2 -fPIC -shared -o $@ $< -ldl
+
 .PHONY: asan ubsan tsan
 asan: ## the tests of `unit` under AddressSanitizer
 ubsan: ## the tests of `unit` under UndefinedBehaviorSanitizer
