@@ -209,6 +209,17 @@ build/release/tests/faults/shim.so: tests/faults/shim.c $(B)/flags
 	@mkdir -p $(@D)
 	$(SAY)$(CC) $(BASE_FLAGS) -O2 -fPIC -shared -o $@ $< -ldl
 
+# Mixed clients for a long time, against a server under a sanitizer: make soak SECONDS=60.
+.PHONY: soak soak-tsan
+soak: SOAK_SECONDS := 1200
+soak: ## mixed clients against a server under AddressSanitizer, for 20 minutes
+soak-tsan: SOAK_SECONDS := 300
+soak-tsan: ## the same under ThreadSanitizer, for 5 minutes
+soak soak-tsan: soak%: model venv
+	$(SUBMAKE) CONFIG=$(if $*,tsan,asan) build/$(if $*,tsan,asan)/firstlight
+	TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1 .venv/bin/python tests/soak/soak.py \
+	    build/$(if $*,tsan,asan)/firstlight tests/golden/tiny/base.gguf $(or $(SECONDS),$(SOAK_SECONDS))
+
 .PHONY: asan ubsan tsan
 asan: ## the tests of `unit` under AddressSanitizer
 ubsan: ## the tests of `unit` under UndefinedBehaviorSanitizer
@@ -225,6 +236,13 @@ e2e-asan e2e-tsan: e2e-%: model venv
 	$(SUBMAKE) CONFIG=$* build/$*/firstlight
 	@FIRSTLIGHT_BIN=build/$*/firstlight TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1 \
 	    .venv/bin/python -m pytest -q $(E2E_SANITIZED)
+
+.PHONY: test-all
+test-all: ## everything, also what takes hours: soaks, fuzzing, every fault
+	$(SUBMAKE) test tsan e2e-asan e2e-tsan test-page
+	FIRSTLIGHT_FAULTS=all $(SUBMAKE) test-faults
+	$(SUBMAKE) soak soak-tsan
+	$(SUBMAKE) fuzz-all SECONDS=300
 
 .PHONY: check
 check: check-headers $(OBJECTS) ## layers, sizes, format, headers, names, scripts
