@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-struct client admit_client(const struct server *s, bool needs_key, size_t key,
+struct client admit_client(const struct server *s, bool needs_key, uint64_t key,
                            const struct sockaddr *peer)
 {
     return s->keys && needs_key ? clients_of_key(key) : clients_of_address(peer);

@@ -14,7 +14,7 @@ struct admitted {
 };
 
 /* Who asks: with keys, where the path needs one, that key; else his address (NULL: unknown). */
-struct client admit_client(const struct server *s, bool needs_key, size_t key,
+struct client admit_client(const struct server *s, bool needs_key, uint64_t key,
                            const struct sockaddr *peer);
 
 /* Of a request that needs a key. */

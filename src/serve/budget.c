@@ -19,9 +19,7 @@ void budget_resize(struct budget *b, size_t most)
 
 static uint32_t share_of(const struct budget *b, const struct client *who)
 {
-    uint64_t key;
-    return (uint32_t)((clients_is_key(who, &key) ? key : siphash_bytes(&b->key, who, sizeof *who)) %
-                      BUDGET_SHARES);
+    return (uint32_t)(siphash_bytes(&b->key, who, sizeof *who) % BUDGET_SHARES);
 }
 
 /* More in place of less, of what is held. */

@@ -5,8 +5,8 @@
  *     struct hold ─┼─► budget: held <= most, and per client (a hash of it) <= most / 2
  *     struct hold ─┘
  *
- * Clients are told apart by a keyed hash into BUDGET_SHARES places; API keys have a place each.
- * I/O thread only.
+ * Clients are told apart by a keyed hash into BUDGET_SHARES places: two may share one by chance,
+ * and nobody can choose with whom. I/O thread only.
  */
 #ifndef FIRSTLIGHT_SERVE_BUDGET_H
 #define FIRSTLIGHT_SERVE_BUDGET_H

@@ -22,15 +22,9 @@ struct clients {
 
 #define KEYS UINT64_MAX /* word[0] of those with a key: no address begins so */
 
-struct client clients_of_key(uint64_t index)
+struct client clients_of_key(uint64_t id)
 {
-    return (struct client){.word = {KEYS, index}};
-}
-
-bool clients_is_key(const struct client *who, uint64_t *index)
-{
-    *index = who->word[1];
-    return who->word[0] == KEYS;
+    return (struct client){.word = {KEYS, id}};
 }
 
 /* IPv4 as IPv6 has it (RFC 4291, 2.5.5.2), whichever socket it came to. */

@@ -5,7 +5,6 @@
 
 #include "base/err.h"
 
-#include <stdbool.h>
 #include <stdint.h>
 
 struct sockaddr;
@@ -14,8 +13,7 @@ struct clients;
 struct client {
     uint64_t word[2];
 };
-struct client clients_of_key(uint64_t index);
-bool clients_is_key(const struct client *who, uint64_t *index);
+struct client clients_of_key(uint64_t id);                        /* of keys_check */
 struct client clients_of_address(const struct sockaddr *address); /* NULL: unknown, one for all */
 
 /* At most max_each requests of each client, and room for max_clients who have one. */

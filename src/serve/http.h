@@ -52,7 +52,7 @@ struct http_exchange {
     const char *query;  /* what follows the '?', not decoded; NULL: none */
     const char *request_id;
     const struct timeline *timeline; /* received */
-    size_t key;                      /* which of the server's API keys it came with ... */
+    uint64_t key;                    /* the id of the API key it came with (keys.h) ... */
     struct salt_secret key_secret;   /* ... and what makes the salts of that key's prompts */
     const char *origin;              /* of the page that may read the answer; NULL: none may */
     struct hold held;                /* bytes of the body, wherever it is until the end */

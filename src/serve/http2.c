@@ -178,6 +178,17 @@ uint64_t http2_refused(const struct http2 *h)
     return h->refused;
 }
 
+enum status http2_reload_tls(struct http2 *h, const char *cert, const char *key, struct err *err)
+{
+    SSL_CTX *fresh;
+    enum status st = tls_open(&fresh, cert, key, err);
+    if (st)
+        return st;
+    tls_close(h->tls); /* its connections hold it, each by a reference of its own */
+    h->tls = fresh;
+    return STATUS_OK;
+}
+
 void http2_drain(struct http2 *h)
 {
     h->conns.draining = true;

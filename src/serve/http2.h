@@ -31,6 +31,9 @@ void http2_close(struct http2 *h);
 const char *http2_url(const struct http2 *h);
 uint32_t http2_connections(const struct http2 *h);
 uint64_t http2_refused(const struct http2 *h); /* connections: their address had too many */
+/* Reads certificate and key anew, for the connections to come; those that are open keep theirs.
+ * After an error, which names the file, nothing has changed. */
+enum status http2_reload_tls(struct http2 *h, const char *cert, const char *key, struct err *err);
 /* Lets nobody in any more and tells all clients to open no further streams; a connection ends with
  * its last one. */
 void http2_drain(struct http2 *h);

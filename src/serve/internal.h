@@ -26,6 +26,8 @@ enum server_state { SERVER_LOADING, SERVER_READY, SERVER_DRAINING, SERVER_FAILED
 /* "loading", "ok", "draining", "failed" */
 const char *server_state_name(enum server_state state);
 
+#define SERVER_SIGNALS 5 /* that are answered */
+
 struct server {
     struct server_options options;
     enum server_state state;
@@ -62,7 +64,8 @@ struct server {
     struct engine_info info;
     struct err failure; /* the engine's; all zero while it can be believed */
     const char *model_name;
-    struct event *loaded_event, *engine_event, *sigterm_event, *sigint_event, *deadline_event;
+    struct event *loaded_event, *engine_event, *deadline_event;
+    struct event *signal_events[SERVER_SIGNALS];
     bool loading;   /* the loader thread has not been joined */
     bool cancelled; /* the time to drain was up once */
 };
@@ -77,7 +80,7 @@ uint32_t server_connections(const struct server *s);
 /* May who sent this Authorization header (NULL: none came) be answered? *key is his, and *secret
  * (NULL: not asked for) makes the salts of its prompts. STATUS_UNAUTHENTICATED, STATUS_NO_MEMORY.
  */
-enum status server_check_key(const struct server *s, const char *authorization, size_t *key,
+enum status server_check_key(const struct server *s, const char *authorization, uint64_t *key,
                              struct salt_secret *secret, struct err *err);
 
 /* routes.c: the http_handler and the http_admit, arg the server. */

@@ -2,22 +2,35 @@
 
 #include "base/limits.h"
 #include "base/mem.h"
+#include "serve/secret_file.h"
 
 #include <errno.h>
+#include <openssl/sha.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-/* Padded with zeros, so that comparing looks at every byte of every key. */
 struct key {
-    unsigned char bytes[LIMIT_API_KEY_BYTES];
+    unsigned char
+        bytes[LIMIT_API_KEY_BYTES]; /* padded with zeros, so that comparing looks at all */
+    uint64_t id;
 };
 
 struct keys {
     struct key *list;
     size_t n;
 };
+
+/* The beginning of a digest: among LIMIT_API_KEYS keys no two share it. */
+static uint64_t id_of(const struct key *k)
+{
+    unsigned char digest[SHA256_DIGEST_LENGTH];
+    uint64_t id;
+    SHA256(k->bytes, sizeof k->bytes, digest);
+    memcpy(&id, digest, sizeof id);
+    return id;
+}
 
 static enum status add(struct keys *k, const char *text, size_t len, const char *from,
                        struct err *err)
@@ -31,8 +44,10 @@ static enum status add(struct keys *k, const char *text, size_t len, const char 
     if (!list)
         return err_set(err, STATUS_NO_MEMORY, "no memory for the API keys");
     k->list = list;
-    list[k->n] = (struct key){0};
-    memcpy(list[k->n++].bytes, text, len);
+    struct key *added = &list[k->n++];
+    *added = (struct key){0};
+    memcpy(added->bytes, text, len);
+    added->id = id_of(added);
     return STATUS_OK;
 }
 
@@ -48,12 +63,14 @@ static char *trimmed(char *line)
 
 static enum status read_file(struct keys *k, const char *path, struct err *err)
 {
+    enum status st = secret_file_check(path, SECRET_FILE_KEYS, err);
+    if (st)
+        return st;
     FILE *f = fopen(path, "re");
     if (!f)
         return err_set(err, STATUS_IO, "cannot read the API keys in %s: %s", path, strerror(errno));
     char *line = NULL;
     size_t cap = 0;
-    enum status st = STATUS_OK;
     while (st == STATUS_OK && getline(&line, &cap, f) >= 0) {
         char *key = trimmed(line);
         if (*key)
@@ -98,6 +115,11 @@ void keys_free(struct keys *k)
     mem_free(k);
 }
 
+size_t keys_count(const struct keys *k)
+{
+    return k ? k->n : 0;
+}
+
 void keys_first(const struct keys *k, char *out)
 {
     memcpy(out, k->list[0].bytes, LIMIT_API_KEY_BYTES);
@@ -112,7 +134,7 @@ static unsigned difference(const struct key *a, const struct key *b)
     return bits;
 }
 
-enum status keys_check(const struct keys *k, const char *authorization, size_t *index,
+enum status keys_check(const struct keys *k, const char *authorization, uint64_t *id,
                        struct err *err)
 {
     if (!k)
@@ -126,21 +148,24 @@ enum status keys_check(const struct keys *k, const char *authorization, size_t *
     struct key asked = {0};
     memcpy(asked.bytes, text, len < sizeof asked.bytes ? len : sizeof asked.bytes);
     unsigned found = 0;
-    size_t at = 0;
+    uint64_t which = 0;
     for (size_t i = 0; i < k->n; i++) {
         unsigned same = difference(&asked, &k->list[i]) == 0;
-        at |= i & -(size_t)(same & !found);
+        which |= k->list[i].id & -(uint64_t)(same & !found);
         found |= same;
     }
     if (!found || len == 0 || len > LIMIT_API_KEY_BYTES)
         return err_set(err, STATUS_UNAUTHENTICATED, "the API key is not one of this server's");
-    *index = at;
+    *id = which;
     return STATUS_OK;
 }
 
-enum status keys_secret(const struct keys *k, size_t index, const struct salt_secret *process,
+enum status keys_secret(const struct keys *k, uint64_t id, const struct salt_secret *process,
                         struct salt_secret *out, struct err *err)
 {
-    REQUIRE(index < k->n);
-    return salt_secret_of_key(out, process, k->list[index].bytes, sizeof k->list[index].bytes, err);
+    size_t i = 0;
+    while (i < k->n && k->list[i].id != id)
+        i++;
+    REQUIRE(i < k->n);
+    return salt_secret_of_key(out, process, k->list[i].bytes, sizeof k->list[i].bytes, err);
 }

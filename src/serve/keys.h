@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct keys;
 
@@ -19,13 +20,17 @@ void keys_free(struct keys *k);
 void keys_first(const struct keys *k, char *out);
 
 /* Is the value of an Authorization header ("Bearer KEY"; NULL: none came) one of the keys? Takes
- * the same time wherever a wrong key differs. *index says which. STATUS_UNAUTHENTICATED says what
- * to send. */
-enum status keys_check(const struct keys *k, const char *authorization, size_t *index,
+ * the same time wherever a wrong key differs. *id says which: made of the key itself, so that a key
+ * keeps it in whatever line of whatever file it stands. STATUS_UNAUTHENTICATED says what to send.
+ */
+enum status keys_check(const struct keys *k, const char *authorization, uint64_t *id,
                        struct err *err);
 
-/* The secret that the salts of this key are made with: see salt.h. */
-enum status keys_secret(const struct keys *k, size_t index, const struct salt_secret *process,
+size_t keys_count(const struct keys *k); /* of NULL: 0 */
+
+/* The secret that the salts of a key are made with (salt.h), by the id that keys_check has just
+ * given of it. */
+enum status keys_secret(const struct keys *k, uint64_t id, const struct salt_secret *process,
                         struct salt_secret *out, struct err *err);
 
 #endif

@@ -272,7 +272,7 @@ static enum status no_path(const char *path, struct err *err)
 /* What a head decides, and what becomes known by it. */
 struct judged {
     const struct route *route;
-    size_t key;
+    uint64_t key;
     struct salt_secret *secret; /* to be filled; NULL: not yet needed */
     struct http_refusal why;    /* of a refusal; its origin in any case */
 };

@@ -8,6 +8,7 @@
 #include "base/slice.h"
 #include "kernels/kv_layout.h"
 #include "serve/internal.h"
+#include "serve/reload.h"
 #include "serve/warm.h"
 
 #include <errno.h>
@@ -231,7 +232,7 @@ uint32_t server_connections(const struct server *s)
     return http1_connections(s->http) + (s->http2 ? http2_connections(s->http2) : 0);
 }
 
-enum status server_check_key(const struct server *s, const char *authorization, size_t *key,
+enum status server_check_key(const struct server *s, const char *authorization, uint64_t *key,
                              struct salt_secret *secret, struct err *err)
 {
     enum status st = keys_check(s->keys, authorization, key, err);
@@ -276,7 +277,31 @@ static void on_signal(evutil_socket_t signal_number, short what, void *arg)
     server_call_ended(s);
 }
 
+/* Logged, so that one can see that it came. */
+static void on_user_signal(evutil_socket_t signal_number, short what, void *arg)
+{
+    (void)what;
+    (void)arg;
+    log_debug("server.signal", "signal=%d ignored=yes", (int)signal_number);
+}
+
+static void on_reload(evutil_socket_t signal_number, short what, void *arg)
+{
+    (void)signal_number;
+    (void)what;
+    reload_files(arg);
+}
+
 /* Start */
+
+static const struct {
+    int number;
+    event_callback_fn on_signal;
+} signals[SERVER_SIGNALS] = {{SIGTERM, on_signal},
+                             {SIGINT, on_signal},
+                             {SIGHUP, on_reload},
+                             {SIGUSR1, on_user_signal},
+                             {SIGUSR2, on_user_signal}};
 
 /* Every connection is a descriptor; the soft limit is often 1024. */
 static void raise_descriptors(struct server *s)
@@ -306,12 +331,13 @@ static void on_libevent_log(int severity, const char *message)
 static enum status open_events(struct server *s, struct err *err)
 {
     s->loaded_event = event_new(s->base, s->loaded.fd, EV_READ | EV_PERSIST, on_loaded, s);
-    s->sigterm_event = evsignal_new(s->base, SIGTERM, on_signal, s);
-    s->sigint_event = evsignal_new(s->base, SIGINT, on_signal, s);
     s->deadline_event = evtimer_new(s->base, on_deadline, s);
-    if (!s->loaded_event || !s->sigterm_event || !s->sigint_event || !s->deadline_event ||
-        event_add(s->loaded_event, NULL) || event_add(s->sigterm_event, NULL) ||
-        event_add(s->sigint_event, NULL))
+    bool ok = s->loaded_event && s->deadline_event && event_add(s->loaded_event, NULL) == 0;
+    for (int i = 0; i < SERVER_SIGNALS; i++) {
+        s->signal_events[i] = evsignal_new(s->base, signals[i].number, signals[i].on_signal, s);
+        ok = ok && s->signal_events[i] && event_add(s->signal_events[i], NULL) == 0;
+    }
+    if (!ok)
         return err_set(err, STATUS_NO_MEMORY, "no memory for the event loop");
     return STATUS_OK;
 }
@@ -424,8 +450,8 @@ static void close_all(struct server *s)
     loader_close(&s->loader);
     free_event(s->loaded_event);
     free_event(s->engine_event);
-    free_event(s->sigterm_event);
-    free_event(s->sigint_event);
+    for (int i = 0; i < SERVER_SIGNALS; i++)
+        free_event(s->signal_events[i]);
     free_event(s->deadline_event);
     wake_fini(&s->loaded);
     keys_free(s->keys);
@@ -456,6 +482,9 @@ enum status server_run(const struct server_options *options, struct err *err)
     event_set_mem_functions(reserve_alloc, reserve_resize, reserve_free);
     event_set_log_callback(on_libevent_log);
     signal(SIGPIPE, SIG_IGN);
+    for (int i = 0; i < SERVER_SIGNALS; i++) /* what asks for no end must not bring one meanwhile */
+        if (signals[i].on_signal != on_signal)
+            signal(signals[i].number, SIG_IGN);
     enum status st = open_all(s, err);
     if (st == STATUS_OK)
         event_base_dispatch(s->base);

@@ -9,6 +9,8 @@
  * When the model's file is lost under a ready server, everything but /health, /metrics and the like
  * says 503 (FAILED) until a signal ends it as it ends a ready one.
  *
+ * SIGHUP reads keys and certificate anew (reload.h), SIGUSR1 and SIGUSR2 do nothing.
+ *
  * The calling thread becomes the I/O thread. One server per process at a time (signals, libevent's
  * log).
  */

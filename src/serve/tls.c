@@ -1,16 +1,15 @@
 #include "serve/tls.h"
 
 #include "base/clock.h"
+#include "serve/secret_file.h"
 
 #include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/ssl.h>
 #include <stdbool.h>
 
-#define EXCHANGE_US                                                                                \
-    300 /* the key exchange and what else a handshake takes beside its signature                   \
-         */
-#define TRIES 3
+#define EXCHANGE_US 300 /* what a handshake takes beside its signature */
+#define TRIES       3
 
 static const unsigned char protocols[] = {2, 'h', '2'};
 
@@ -34,19 +33,36 @@ static enum status fail(struct err *err, const char *flag, const char *path)
                      flag, path, why);
 }
 
+/* A key with a password: nobody is there to be asked, least of all while the server runs. */
+static int no_password(char *out, int size, int write, void *arg)
+{
+    (void)out;
+    (void)size;
+    (void)write;
+    (void)arg;
+    return -1;
+}
+
+static enum status use_files(SSL_CTX *tls, const char *cert, const char *key, struct err *err)
+{
+    SSL_CTX_set_default_passwd_cb(tls, no_password);
+    if (SSL_CTX_use_certificate_chain_file(tls, cert) != 1)
+        return fail(err, "--tls-cert", cert);
+    if (SSL_CTX_use_PrivateKey_file(tls, key, SSL_FILETYPE_PEM) != 1)
+        return fail(err, "--tls-key", key);
+    if (SSL_CTX_check_private_key(tls) != 1)
+        return err_param(err, STATUS_INVALID, "--tls-key", "--tls-key %s: is not the key of %s",
+                         key, cert);
+    return secret_file_check(key, SECRET_FILE_PRIVATE, err) ? err_context(err, "--tls-key")
+                                                            : STATUS_OK;
+}
+
 enum status tls_open(SSL_CTX **out, const char *cert, const char *key, struct err *err)
 {
-    enum status st = STATUS_OK;
     SSL_CTX *tls = SSL_CTX_new(TLS_server_method());
-    if (!tls || !SSL_CTX_set_min_proto_version(tls, TLS1_2_VERSION))
-        st = err_set(err, STATUS_NO_MEMORY, "no memory for TLS");
-    else if (SSL_CTX_use_certificate_chain_file(tls, cert) != 1)
-        st = fail(err, "--tls-cert", cert);
-    else if (SSL_CTX_use_PrivateKey_file(tls, key, SSL_FILETYPE_PEM) != 1)
-        st = fail(err, "--tls-key", key);
-    else if (SSL_CTX_check_private_key(tls) != 1)
-        st = err_param(err, STATUS_INVALID, "--tls-key", "--tls-key %s: is not the key of %s", key,
-                       cert);
+    bool ok = tls && SSL_CTX_set_min_proto_version(tls, TLS1_2_VERSION);
+    enum status st =
+        ok ? use_files(tls, cert, key, err) : err_set(err, STATUS_NO_MEMORY, "no memory for TLS");
     if (st) {
         SSL_CTX_free(tls);
         return st;

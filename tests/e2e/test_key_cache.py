@@ -2,6 +2,8 @@
 prompts of --warm-prompts are there for all."""
 
 import json
+import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -66,6 +68,23 @@ def test_a_salt_divides_one_keys_prompts(apart):
         assert ask(apart, key, prompt, cache_salt="b") == 0
         assert ask(apart, key, prompt) == 0
         assert ask(apart, key, prompt, cache_salt="a") == len(prompt) - 1
+
+
+def test_a_key_keeps_its_prompts_when_the_keys_are_read_anew(servers, tiny, tmp_path):
+    keys = tmp_path / "keys"
+    keys.write_text("sk-one\nsk-two\n")
+    server = servers(tiny, "--api-key-file", keys)
+    prompt = [7, *OWN]
+    assert ask(server, "sk-two", prompt) == 0
+    keys.write_text("sk-new\nsk-two\nsk-one\n")
+    server.process.send_signal(signal.SIGHUP)
+    deadline = time.monotonic() + 20
+    while not any(" server.reload " in line for line in list(server.lines)):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    assert ask(server, "sk-two", prompt) == len(prompt) - 1
+    for other in "sk-one", "sk-new":
+        assert ask(server, other, prompt) == 0
 
 
 def test_choices_of_one_request_share(apart):

@@ -13,8 +13,10 @@ static void test_a_client_has_half(void **state)
     struct hold h[5] = {{0}};
     (void)state;
     budget_init(&b, 100);
+    b.key = (struct siphash_key){{0}}; /* by which the three have three places, not by chance */
     assert_true(budget_open(&h[0], &b, &one) && budget_open(&h[1], &b, &one));
     assert_true(budget_open(&h[2], &b, &two) && budget_open(&h[3], &b, &three));
+    assert_true(h[0].share != h[2].share && h[0].share != h[3].share && h[2].share != h[3].share);
     assert_true(budget_set(&h[0], 30) && budget_set(&h[1], 20));
     assert_false(budget_set(&h[1], 21));
     assert_int_equal(h[1].bytes, 20);

@@ -89,15 +89,23 @@ static struct keys *keys_of(const char *text)
     return k;
 }
 
+static struct salt_secret secret_for(const struct keys *k, const char *authorization)
+{
+    struct salt_secret out;
+    uint64_t id;
+    assert_int_equal(keys_check(k, authorization, &id, NULL), STATUS_OK);
+    assert_int_equal(keys_secret(k, id, &process, &out, NULL), STATUS_OK);
+    return out;
+}
+
 static void a_key_keeps_its_salts_wherever_it_stands(void **state)
 {
     (void)state;
     unsetenv("FIRSTLIGHT_API_KEY");
     struct keys *before = keys_of("sk-one\nsk-two\n"), *after = keys_of("sk-0\nsk-two\nsk-one\n");
-    struct salt_secret one, two, one_after;
-    assert_int_equal(keys_secret(before, 0, &process, &one, NULL), STATUS_OK);
-    assert_int_equal(keys_secret(before, 1, &process, &two, NULL), STATUS_OK);
-    assert_int_equal(keys_secret(after, 2, &process, &one_after, NULL), STATUS_OK);
+    const struct salt_secret one = secret_for(before, "Bearer sk-one"),
+                             two = secret_for(before, "Bearer sk-two"),
+                             one_after = secret_for(after, "Bearer sk-one");
     assert_memory_not_equal(&one, &two, sizeof one);
     assert_memory_equal(&one, &one_after, sizeof one);
     keys_free(before);
