@@ -322,14 +322,14 @@ void http1_close(struct http1 *h)
     mem_free(h);
 }
 
-const char *http1_url(const struct http1 *h)
-{
-    return h->url;
-}
-
 bool http1_is_loopback(const struct http1 *h)
 {
     return listen_is_loopback(h->conns.listener);
+}
+
+const char *http1_url(const struct http1 *h)
+{
+    return h->url;
 }
 
 uint32_t http1_connections(const struct http1 *h)

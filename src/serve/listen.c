@@ -23,7 +23,10 @@ bool listen_is_loopback(const struct evconnlistener *listener)
         return false;
     if (a.ss_family == AF_INET)
         return ntohl(((struct sockaddr_in *)&a)->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
-    return a.ss_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&((struct sockaddr_in6 *)&a)->sin6_addr);
+    const struct in6_addr *six = &((struct sockaddr_in6 *)&a)->sin6_addr;
+    return a.ss_family == AF_INET6 &&
+           (IN6_IS_ADDR_LOOPBACK(six) ||
+            (IN6_IS_ADDR_V4MAPPED(six) && six->s6_addr[12] == IN_LOOPBACKNET));
 }
 
 static void write_url(char url[LISTEN_URL_BYTES], const struct listen_options *o, int fd)

@@ -374,6 +374,17 @@ static enum status open_clients(struct server *s, struct err *err)
     return st;
 }
 
+/* Said at the start, before a model has loaded: the ports are open by then. */
+static void warn_if_open_to_all(const struct server *s)
+{
+    if (s->keys || http1_is_loopback(s->http))
+        return;
+    log_warn("server.open_to_all",
+             "url=%s keys=none message=\"whoever reaches this address can use the server and read "
+             "what it is asked: name keys by --api-key-file, or listen on 127.0.0.1 (--host)\"",
+             http1_url(s->http));
+}
+
 static enum status open_all(struct server *s, struct err *err)
 {
     const struct server_options *o = &s->options;
@@ -408,6 +419,7 @@ static enum status open_all(struct server *s, struct err *err)
         return st;
     set_access(s);
     s->keyed = s->keys && !o->shared_prefix_cache;
+    warn_if_open_to_all(s);
     return start_loading(s, err);
 }
 

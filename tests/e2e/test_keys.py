@@ -1,6 +1,8 @@
 """API keys: asked for on /v1/, from a file or the environment."""
 
 import json
+import socket
+import subprocess
 
 import openai
 import pytest
@@ -65,3 +67,37 @@ def test_bad_files(run, tiny, tmp_path):
             path.write_text(text)
         result = run("serve", "--model", tiny, "--port", 0, "--api-key-file", path)
         assert result.returncode == 1 and str(path) in result.stderr
+
+
+@pytest.mark.parametrize(("host", "keys", "warned"), [
+    ("0.0.0.0", False, True),
+    ("0.0.0.0", True, False),
+    ("::", False, True),
+    ("::ffff:127.0.0.1", False, False),
+    ("::1", False, False),
+    ("127.0.0.1", False, False),
+    ("127.9.9.9", False, False),
+    ("localhost", False, False),
+])
+def test_a_server_that_is_open_to_all(binary, tiny, tmp_path, host, keys, warned):
+    """It says so before it is ready, and what to do."""
+    if ":" in host and not socket.has_dualstack_ipv6():
+        pytest.skip("no IPv6 here")
+    path = tmp_path / "keys"
+    path.write_text("sk-one\n")
+    command = [binary, "serve", "--model", tiny, "--host", host, "--port", "0"]
+    with subprocess.Popen(command + (["--api-key-file", path] if keys else []),
+                          stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            said = []
+            for line in process.stderr:
+                said.append(line)
+                if " server.ready " in line:
+                    break
+            process.terminate()
+        finally:
+            process.wait(60)
+    found = [line for line in said if " warn server.open_to_all " in line]
+    assert len(found) == warned, said
+    assert all("--api-key-file" in line and "--host" in line for line in found)
+    assert " server.ready " in said[-1]
