@@ -332,6 +332,8 @@ static void on_close(struct evhttp_connection *evcon, void *arg)
     pause_listener(set);
     if (c->exchange)
         set->gone(c->exchange);
+    if (set->left)
+        set->left(set->left_arg);
     reserve_free(c);
 }
 

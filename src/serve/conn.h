@@ -45,8 +45,10 @@ struct conn_set {
     size_t n_fds;
     uint64_t refused[CONN_REFUSALS];
     void (*gone)(void *exchange); /* the client left, or was shut out, before the answer's end */
-    struct budget *unsent;        /* what clients have not taken of all answers; NULL: no bound */
-    http_admit *admit;            /* NULL: all bodies are taken */
+    void (*left)(void *arg);      /* a connection is gone; NULL: nobody wants to know */
+    void *left_arg;
+    struct budget *unsent; /* what clients have not taken of all answers; NULL: no bound */
+    http_admit *admit;     /* NULL: all bodies are taken */
     void *admit_arg;
 };
 

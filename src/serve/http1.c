@@ -290,6 +290,8 @@ enum status http1_open(struct http1 **out, struct event_base *base, const struct
                                  .addresses = o->addresses,
                                  .gone = on_gone,
                                  .unsent = o->unsent,
+                                 .left = o->left,
+                                 .left_arg = o->left_arg,
                                  .admit = o->admit,
                                  .admit_arg = arg};
     h->evhttp = evhttp_new(base);

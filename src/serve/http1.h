@@ -16,6 +16,8 @@ struct http1_options {
     struct clients *addresses; /* counts the connections of each; NULL: nobody does */
     struct budget *unsent;     /* of answers that clients have not taken; NULL: no bound */
     http_admit *admit;         /* arg: the handler's */
+    void (*left)(void *arg);   /* a connection is gone; NULL: nobody wants to know */
+    void *left_arg;
 };
 
 /* Binds and listens. STATUS_UNAVAILABLE names an address that is taken. */

@@ -21,6 +21,8 @@ struct http2 {
     struct handshakes *handshakes; /* with TLS */
     uint32_t max_connections;
     uint64_t refused;
+    void (*left)(void *arg); /* the owner's */
+    void *left_arg;
     char url[LISTEN_URL_BYTES];
 };
 
@@ -108,6 +110,8 @@ static void on_left(void *arg)
     struct http2 *h = arg;
     if (h->listener && !h->conns.draining && h->conns.count < h->max_connections)
         evconnlistener_enable(h->listener);
+    if (h->left)
+        h->left(h->left_arg);
 }
 
 enum status http2_open(struct http2 **out, struct event_base *base, const struct http2_options *o,
@@ -117,6 +121,8 @@ enum status http2_open(struct http2 **out, struct event_base *base, const struct
     if (!h)
         return err_set(err, STATUS_NO_MEMORY, "no memory for the HTTP/2 server");
     h->max_connections = o->max_connections;
+    h->left = o->left;
+    h->left_arg = o->left_arg;
     h->conns = (struct http2_set){.base = base,
                                   .handler = handler,
                                   .arg = arg,

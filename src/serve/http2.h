@@ -18,8 +18,10 @@ struct http2_options {
     const char *host;
     int port; /* 0: any free one */
     uint32_t max_connections;
-    struct clients *addresses;      /* counts the connections of each; NULL: nobody does */
-    struct budget *unsent;          /* as HTTP/1.1's */
+    struct clients *addresses; /* counts the connections of each; NULL: nobody does */
+    struct budget *unsent;     /* as HTTP/1.1's */
+    void (*left)(void *arg);   /* a connection is gone; NULL: nobody wants to know */
+    void *left_arg;
     const char *tls_cert, *tls_key; /* PEM files; NULL: no TLS */
 };
 

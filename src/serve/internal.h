@@ -18,6 +18,7 @@
 #include "serve/server.h"
 #include "serve/text_worker.h"
 #include "serve/trace.h"
+#include "serve/trim.h"
 
 #include <event2/event.h>
 #include <pthread.h>
@@ -46,6 +47,7 @@ struct server {
     struct clients *addresses;    /* of connections; NULL without --max-connections-per-address */
     struct rates *rates; /* NULL without --max-requests-per-second, --max-tokens-per-second */
     struct text_worker *text;
+    struct trim *trim;
     struct trace *trace; /* NULL without --record */
     struct metrics metrics;
     struct recent recent;

@@ -225,6 +225,17 @@ void server_call_ended(struct server *s)
 {
     if (s->state == SERVER_DRAINING && !s->calls && live_is_over(s->live))
         event_base_loopbreak(s->base);
+    trim_soon(s->trim);
+}
+
+static bool is_busy(void *server)
+{
+    return ((struct server *)server)->calls != NULL;
+}
+
+static void on_left(void *server)
+{
+    trim_soon(((struct server *)server)->trim);
 }
 
 uint32_t server_connections(const struct server *s)
@@ -400,12 +411,16 @@ static enum status open_all(struct server *s, struct err *err)
                                  .max_connections = o->max_connections,
                                  .addresses = s->addresses,
                                  .unsent = &s->unsent_memory,
+                                 .left = on_left,
+                                 .left_arg = s,
                                  .admit = routes_admit};
     struct http2_options http2 = {.host = o->host,
                                   .port = o->grpc_port,
                                   .max_connections = o->max_connections,
                                   .addresses = s->addresses,
                                   .unsent = &s->unsent_memory,
+                                  .left = on_left,
+                                  .left_arg = s,
                                   .tls_cert = o->tls_cert,
                                   .tls_key = o->tls_key};
     if ((st = keys_load(&s->keys, o->api_key_file, err)) ||
@@ -415,6 +430,7 @@ static enum status open_all(struct server *s, struct err *err)
         (st = o->grpc_port >= 0 ? http2_open(&s->http2, s->base, &http2, grpc_dispatch, s, err)
                                 : STATUS_OK) ||
         (st = text_worker_open(&s->text, s->base, LIMIT_TEXT_JOBS, err)) ||
+        (st = trim_open(&s->trim, s->base, s->text, is_busy, s, err)) ||
         (st = o->record ? trace_open(&s->trace, o->record_fd, o->record, err) : STATUS_OK))
         return st;
     set_access(s);
@@ -455,6 +471,8 @@ static void close_all(struct server *s)
     http1_close(s->http);
     http2_close(s->http2);
     text_worker_close(s->text);
+    trim_close(s->trim);
+    s->trim = NULL;
     if (s->engine)
         finish_calls(s);
     trace_close(s->trace);
