@@ -24,7 +24,7 @@ GOLDEN = ROOT / "tests/golden"
 READY_SECONDS = 60
 STOP_SECONDS = 40  # the drain deadline, and some
 REPORT = re.compile(r"(Address|Leak|Thread)Sanitizer|: runtime error: ")
-URL = re.compile(r"http://[0-9.]+:[0-9]+")
+READY = re.compile(r"firstlight ready on (http://[0-9.]+:[0-9]+)")
 
 Run = Callable[..., subprocess.CompletedProcess]
 
@@ -127,7 +127,7 @@ def collect_lines(process: subprocess.Popen) -> tuple[list[str], queue.Queue]:
 
 
 def wait_ready(process: subprocess.Popen, arrived: queue.Queue, lines: list[str]) -> str:
-    """The URL that the ready line names; the log lines before it name none."""
+    """The URL that the ready line names."""
     deadline = time.monotonic() + READY_SECONDS
     while (left := deadline - time.monotonic()) > 0:
         try:
@@ -136,8 +136,8 @@ def wait_ready(process: subprocess.Popen, arrived: queue.Queue, lines: list[str]
             break
         if line is None:
             raise AssertionError("the server ended before it was ready:\n" + "\n".join(lines))
-        if match := URL.search(line):
-            return match[0]
+        if match := READY.search(line):
+            return match[1]
     process.kill()
     raise AssertionError(f"not ready after {READY_SECONDS} s:\n" + "\n".join(lines))
 

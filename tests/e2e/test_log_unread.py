@@ -9,7 +9,7 @@ import threading
 import urllib.request
 
 import pytest
-from conftest import URL, Server
+from conftest import READY, Server
 from test_metrics import scrape
 
 PIPE_BYTES = 4096  # the smallest that Linux has
@@ -36,7 +36,7 @@ class Unread:
                                    stderr=writer, text=True)
         os.close(writer)
         try:
-            url = URL.search(process.stdout.readline())[0]
+            url = READY.search(process.stdout.readline())[1]
         except BaseException:
             process.kill()
             raise
@@ -116,7 +116,7 @@ def test_the_end_does_not_wait_for_a_reader(binary, tiny):
                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=writer,
                                text=True)
     try:
-        url = URL.search(process.stdout.readline())[0]
+        url = READY.search(process.stdout.readline())[1]
         with urllib.request.urlopen(url + "/health", timeout=SECONDS) as answer:
             assert json.load(answer)["status"] == "ok"
         process.terminate()
@@ -141,7 +141,7 @@ def test_a_ready_line_that_nobody_reads(binary, tiny):
             line = process.stderr.readline()
             assert line, said
             said += line
-        url = URL.search(said)[0]
+        url = re.search(r"url=(http\S+)", said)[1]
         with urllib.request.urlopen(url + "/health", timeout=SECONDS) as answer:
             assert json.load(answer)["status"] == "ok"
         process.terminate()
