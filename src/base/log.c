@@ -68,6 +68,14 @@ size_t log_line(char *line, size_t size, enum log_level level, const char *event
     return n;
 }
 
+static void write_line(const char *line, size_t len)
+{
+    if (log_writer_put(line, len))
+        return;
+    ssize_t ignored = write(STDERR_FILENO, line, len);
+    (void)ignored;
+}
+
 void log_event(enum log_level level, const char *event, const char *fmt, ...)
 {
     if (level < log_get_level())
@@ -77,10 +85,16 @@ void log_event(enum log_level level, const char *event, const char *fmt, ...)
     va_start(args, fmt);
     size_t n = make_line(line, sizeof line, level, event, fmt, args);
     va_end(args);
-    if (log_writer_put(line, n))
-        return;
-    ssize_t ignored = write(STDERR_FILENO, line, n);
-    (void)ignored;
+    write_line(line, n);
+}
+
+void log_plain(const char *text)
+{
+    char line[LINE_BYTES];
+    size_t n = strnlen(text, sizeof line - 1);
+    memcpy(line, text, n);
+    line[n++] = '\n';
+    write_line(line, n);
 }
 
 const char *log_quote(const char *s, char *out, size_t out_size)

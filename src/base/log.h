@@ -22,8 +22,11 @@ int log_parse_level(const char *name);
 void log_event(enum log_level level, const char *event, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* The same line with its end, cut to fit, into `line` of `size` bytes (128 at least); returns its
- * length. */
+/* A line for a person, as it stands and whatever the level; goes the same way. */
+void log_plain(const char *text);
+
+/* The line of an event with its end, cut to fit, into `line` of `size` bytes (128 at least);
+ * returns its length. */
 size_t log_line(char *line, size_t size, enum log_level level, const char *event, const char *fmt,
                 ...) __attribute__((format(printf, 5, 6)));
 

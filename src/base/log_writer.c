@@ -30,6 +30,7 @@ static struct writer {
     atomic_ulong dropped; /* lines */
     unsigned long told;   /* of these, by the writer's thread */
     pthread_t thread;
+    int null; /* for standard error in the end; opened while it is sure that it can be */
     char ring[LIMIT_LOG_BYTES];
 } writer = {
     .lock = PTHREAD_MUTEX_INITIALIZER, .has_lines = PTHREAD_COND_INITIALIZER, .settled = true};
@@ -165,9 +166,14 @@ enum status log_writer_start(struct err *err)
     sigset_t all, before;
     sigfillset(&all);
     w->stop = false;
+    w->null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    if (w->null < 0)
+        return err_set(err, STATUS_IO, "cannot open /dev/null: %s", strerror(errno));
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int e = pthread_create(&w->thread, NULL, run, w);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (e)
+        close(w->null);
     if (e)
         return err_set(err, STATUS_NO_MEMORY, "cannot start the log's writer: %s", strerror(e));
     pthread_mutex_lock(&w->lock);
@@ -180,11 +186,7 @@ enum status log_writer_start(struct err *err)
 static void abandon(struct writer *w)
 {
     pthread_detach(w->thread);
-    int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    if (null < 0)
-        return;
-    dup2(null, STDERR_FILENO);
-    close(null);
+    dup2(w->null, STDERR_FILENO);
 }
 
 void log_writer_stop(void)
@@ -203,6 +205,7 @@ void log_writer_stop(void)
     until.tv_sec += END_SECONDS;
     if (pthread_timedjoin_np(w->thread, NULL, &until) != 0)
         abandon(w);
+    close(w->null);
 }
 
 void log_writer_settle(int milliseconds)

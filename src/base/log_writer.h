@@ -16,7 +16,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Starts the thread, which leaves all signals to others. STATUS_NO_MEMORY: there can be none. */
+/* Starts the thread, which leaves all signals to others. STATUS_NO_MEMORY: there can be none;
+ * STATUS_IO: no /dev/null. */
 enum status log_writer_start(struct err *err);
 
 /* Lets it write what waits, and ends it. If nobody reads, this gives up after a second, and

@@ -2,6 +2,7 @@
 
 #include "base/cpu.h"
 #include "base/limits.h"
+#include "base/log.h"
 #include "base/names.h"
 #include "model/recast.h"
 #include "kernels/kv_layout.h"
@@ -281,6 +282,7 @@ void options_tell_sampling(const struct loader *l)
     struct buf line = {0};
     generation_describe(&l->generation, l->gguf, &line);
     if (line.len > 0 && !line.failed)
-        fprintf(stderr, "%s\n", buf_str(&line));
+        log_plain(
+            buf_str(&line)); /* on a server's loader thread, which must not wait for readers */
     buf_fini(&line);
 }

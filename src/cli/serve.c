@@ -288,7 +288,7 @@ int serve_main(int argc, char **argv)
         .usage = "--model PATH [flags]",
         .about = "Serves a model over HTTP with the OpenAI API: /v1/chat/completions, "
                  "/v1/completions,\n/v1/models, and /health and /ready. SIGTERM lets running "
-                 "requests finish.",
+                 "requests finish,\nSIGHUP reads API keys and certificate anew.",
         .groups = {FLAG_GROUP(own_flags, &args), options_text_flags(&args.options),
                    options_engine_flags(&args.options), options_model_flags(&args.options)},
     };

@@ -99,13 +99,30 @@ class Server:
             self.process.wait()
             raise
 
-    def reports(self) -> list[str]:
-        """After its end, of a binary with sanitizers: its lines from the first report on."""
+    def logged(self, words: str) -> str:
+        """The first line with these words: a thread of its own writes the log, so it may come a
+        moment after what it tells of."""
+        deadline = time.monotonic() + READY_SECONDS
+        while time.monotonic() < deadline:
+            for line in list(self.lines):
+                if words in line:
+                    return line
+            time.sleep(0.01)
+        raise AssertionError(f"no line with {words}:\n" + "\n".join(self.lines))
+
+    def all_lines(self) -> list[str]:
+        """After its end: everything it printed."""
         try:
             while self.arrived.get(timeout=STOP_SECONDS) is not None:
                 pass
         except queue.Empty:
             pass
+        self.arrived.put(None)  # for whoever asks again
+        return self.lines
+
+    def reports(self) -> list[str]:
+        """After its end, of a binary with sanitizers: its lines from the first report on."""
+        self.all_lines()
         first = [i for i, line in enumerate(self.lines) if REPORT.search(line)][:1]
         return self.lines[first[0]:] if first else []
 

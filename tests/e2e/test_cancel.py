@@ -101,6 +101,5 @@ def test_the_log_says_who_left(server, idle):
         sock.sendall(post_bytes("/v1/completions", LONG, "X-Request-Id: leaver-1"))
         wait_until(server, lambda h: h["running"] == 1)
     wait_until(server, is_idle(idle, 1))
-    time.sleep(0.1)
-    line = next(line for line in server.lines if "leaver-1" in line)
+    line = server.logged("leaver-1")
     assert "gone=1" in line and "finish=cancelled" in line

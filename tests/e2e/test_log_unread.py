@@ -4,12 +4,13 @@ import fcntl
 import json
 import os
 import re
+import shutil
 import subprocess
 import threading
 import urllib.request
 
 import pytest
-from conftest import READY, Server
+from conftest import GOLDEN, READY, Server
 from test_metrics import scrape
 
 PIPE_BYTES = 4096  # the smallest that Linux has
@@ -109,10 +110,17 @@ def test_what_is_dropped_is_counted(binary, tiny):
     assert all(stamp.match(line) for line in log[0].splitlines())
 
 
-def test_the_end_does_not_wait_for_a_reader(binary, tiny):
-    """The log was full before the first line, and stays so."""
+@pytest.mark.parametrize("talkative", [False, True])
+def test_a_log_that_is_full_from_the_start(binary, tiny, tmp_path, talkative):
+    """And stays so: neither start nor end wait for a reader. A model that brings settings of its
+    own has the loader say something as well."""
+    model = tiny
+    if talkative:
+        model = tmp_path / "model"
+        shutil.copytree(GOLDEN / "hf/mistral", model)
+        (model / "generation_config.json").write_text(json.dumps({"temperature": 0.7}))
     reader, writer = full_pipe()
-    process = subprocess.Popen([binary, "serve", "--model", tiny, "--port", "0"],
+    process = subprocess.Popen([binary, "serve", "--model", model, "--port", "0"],
                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=writer,
                                text=True)
     try:

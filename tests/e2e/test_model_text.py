@@ -108,7 +108,8 @@ def test_a_value_out_of_range_can_be_left_out(run, folder):
 def test_the_server_says_that_the_context_is_shorter(servers, tmp_path):
     def said(*flags):
         server = servers(FOLDER, *flags)
-        return [line for line in server.lines if "server.context" in line]
+        assert server.stop() == 0
+        return [line for line in server.all_lines() if "server.context" in line]
 
     most = json.loads((FOLDER / "config.json").read_text())["max_position_embeddings"]
     assert not said() and not said("--ctx", most // 2)

@@ -10,7 +10,7 @@ import time
 import pytest
 from wire import connect, post_bytes, read_response, request
 
-URL = re.compile(r"server\.grpc url=https?://([0-9.]+):([0-9]+)")
+URL = re.compile(r" url=https?://([0-9.:]+)")
 LONG = {"prompt": "Once upon a time", "ignore_eos": True, "max_tokens": 200}
 
 
@@ -120,10 +120,8 @@ def make_certificate(folder, name: str) -> None:
 
 
 def served_certificate(server) -> str:
-    for line in server.lines:
-        if match := URL.search(line):
-            return ssl.get_server_certificate((match[1], int(match[2])), timeout=20)
-    raise AssertionError("no port with TLS")
+    host, port = URL.search(server.logged(" server.grpc "))[1].split(":")
+    return ssl.get_server_certificate((host, int(port)), timeout=20)
 
 
 def test_certificates(servers, tiny, keys, tmp_path):
@@ -169,12 +167,7 @@ def test_user_signals_are_ignored(servers, tiny):
     server = servers(tiny, "--log-level", "debug")
     for number in (signal.SIGUSR1, signal.SIGUSR2):
         server.process.send_signal(number)
-        deadline = time.monotonic() + 20
-        while (f"server.signal signal={int(number)} ignored=yes" not in "\n".join(server.lines)
-               and time.monotonic() < deadline):
-            time.sleep(0.01)
-    said = "\n".join(lines_of(server, "server.signal"))
-    assert "signal=10 ignored=yes" in said and "signal=12 ignored=yes" in said
+        assert server.logged(f"server.signal signal={int(number)} ignored=yes")
     assert server.get("/health")[1]["status"] == "ok"
     assert server.stop() == 0
 
@@ -207,7 +200,8 @@ def test_a_key_file_that_everybody_may_write(run, servers, tiny, keys):
     assert str(keys) in result.stderr and "0622" in result.stderr and "chmod" in result.stderr
     keys.chmod(0o644)
     server = servers(tiny, "--api-key-file", keys)
-    assert any(" warn file.readable " in line and str(keys) in line for line in server.lines)
+    assert str(keys) in server.logged(" warn file.readable ")
     keys.chmod(0o640)
-    assert not any("file.readable" in line
-                   for line in servers(tiny, "--api-key-file", keys).lines)
+    server = servers(tiny, "--api-key-file", keys)
+    assert server.stop() == 0
+    assert not any("file.readable" in line for line in server.all_lines())
