@@ -2,14 +2,16 @@
 
 #include "base/log_writer.h"
 
-#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
 #include <unistd.h>
 
-#define ABORT_MS 200 /* for a message, and for the lines before it */
+#define ABORT_MS 1000 /* for a message, and for the lines before it */
 
 struct status_row {
     const char *name;
@@ -84,6 +86,26 @@ int status_grpc(enum status code)
     return rows[code].grpc;
 }
 
+static void too_late(int signal)
+{
+    (void)signal;
+    abort();
+}
+
+/* The process aborts after ABORT_MS, whatever this thread then waits for. (To ask poll first would
+ * lose messages: it calls a pipe full in whose last page there is room.) */
+static void limit_time(void)
+{
+    const struct sigaction action = {.sa_handler = too_late};
+    const struct itimerval timer = {.it_value = {.tv_sec = ABORT_MS / 1000}};
+    sigset_t alarm_only;
+    sigemptyset(&alarm_only);
+    sigaddset(&alarm_only, SIGALRM);
+    sigaction(SIGALRM, &action, NULL);
+    setitimer(ITIMER_REAL, &timer, NULL);
+    pthread_sigmask(SIG_UNBLOCK, &alarm_only, NULL);
+}
+
 /* Straight to standard error, past the log's writer, but never for long: a process that waits for a
  * reader instead of ending is not started anew. */
 void err_abort(const char *cond, const char *file, int line)
@@ -91,12 +113,9 @@ void err_abort(const char *cond, const char *file, int line)
     char text[512];
     int n = snprintf(text, sizeof text, "firstlight: broken invariant at %s:%d: %s\n", file, line,
                      cond);
-    struct pollfd p = {.fd = STDERR_FILENO, .events = POLLOUT};
-    if (n > 0 && poll(&p, 1, ABORT_MS) == 1) {
-        ssize_t ignored =
-            write(STDERR_FILENO, text, (size_t)n < sizeof text ? (size_t)n : sizeof text - 1);
-        (void)ignored;
-    }
+    limit_time();
+    ssize_t ignored = n > 0 ? write(STDERR_FILENO, text, strlen(text)) : 0;
+    (void)ignored;
     log_writer_settle(ABORT_MS);
     abort();
 }

@@ -19,7 +19,8 @@
 #define COMMAND      "serve"
 #define NO_PORT      SERVE_SANDBOX_NO_PORT
 #define MEMORY_LEAST (4 * LIMIT_BODY_BYTES) /* half of it holds a body, packed and unpacked */
-#define READY_BYTES  PIPE_BUF               /* a pipe that has room at all has room for so many */
+#define READY_MS     200
+#define READY_BYTES  PIPE_BUF /* a pipe that has room at all has room for so many */
 
 struct args {
     struct options options;
@@ -165,12 +166,12 @@ static void seal(struct args *args)
               sandbox_describe(s, text, sizeof text));
 }
 
-/* The line that people and supervisors wait for. It is one small write at the start, so whoever
- * reads at all has room for it; if nobody does, the I/O thread must not wait for a reader. */
+/* The line that people and supervisors wait for: one small write at the start, for which a reader
+ * that is there makes room at once. If there is none, the I/O thread must not wait for it. */
 static void print_ready(const char *text, size_t len)
 {
     struct pollfd p = {.fd = STDOUT_FILENO, .events = POLLOUT};
-    if (poll(&p, 1, 0) == 1 && write(STDOUT_FILENO, text, len) == (ssize_t)len)
+    if (poll(&p, 1, READY_MS) == 1 && write(STDOUT_FILENO, text, len) == (ssize_t)len)
         return;
     log_warn("server.ready_line", "written=no reason=\"standard output takes nothing\"");
 }

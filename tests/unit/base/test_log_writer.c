@@ -159,6 +159,8 @@ static void test_abort(void **state)
             setrlimit(RLIMIT_CORE, &(struct rlimit){0});
             log_writer_start(NULL);
             log_info("before", NULL);
+            if (!full)
+                log_writer_settle(60000);
             err_abort("pigs fly", "file.c", 7);
         }
         ok = ok && waitpid(child, &how, 0) == child;
