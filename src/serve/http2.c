@@ -192,6 +192,7 @@ enum status http2_reload_tls(struct http2 *h, const char *cert, const char *key,
         return st;
     tls_close(h->tls); /* its connections hold it, each by a reference of its own */
     h->tls = fresh;
+    handshakes_set_cost(h->handshakes, tls_handshake_us(fresh));
     return STATUS_OK;
 }
 

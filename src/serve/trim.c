@@ -83,7 +83,7 @@ enum status trim_open(struct trim **out, struct event_base *base, struct text_wo
 {
     struct trim *t = mem_zalloc(sizeof *t);
     if (t)
-        *t = (struct trim){.job = {.work = work, .done = done},
+        *t = (struct trim){.job = {.work = work, .done = done, .bytes = SIZE_MAX}, /* long */
                            .statm = open("/proc/self/statm", O_RDONLY | O_CLOEXEC),
                            .worker = worker,
                            .busy = busy,

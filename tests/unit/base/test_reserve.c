@@ -114,8 +114,9 @@ static void what_grows_keeps_its_bytes(void **state)
 }
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define ALLOCATES_ITSELF true /* a sanitizer's allocator ends the program when there is no memory  \
-                               */
+#define ALLOCATES_ITSELF                                                                           \
+    true /* a sanitizer's allocator ends the program when there is no memory                       \
+          */
 #else
 #define ALLOCATES_ITSELF false
 #endif
