@@ -17,8 +17,9 @@
 static const int allowed[] = {
     /* descriptors that are open */
     CALL(read), CALL(write), CALL(readv), CALL(writev), CALL(pread64), CALL(pwrite64),
-    CALL(lseek), CALL(close), CALL(dup), CALL(dup2), CALL(dup3), CALL(fcntl), CALL(fsync), CALL(fdatasync),
-    CALL(ftruncate), CALL(eventfd2), CALL(pipe2), CALL(epoll_create1), CALL(epoll_ctl),
+    CALL(lseek), CALL(close), CALL(dup), CALL(dup2), CALL(dup3), CALL(fcntl), CALL(fsync),
+    CALL(fdatasync), CALL(ftruncate), CALL(eventfd2),
+    CALL(pipe2), CALL(epoll_create1), CALL(epoll_ctl),
     CALL(epoll_wait), CALL(epoll_pwait), CALL(epoll_pwait2), CALL(poll), CALL(ppoll),
     CALL(select), CALL(pselect6),
     /* connections that clients made */

@@ -306,6 +306,8 @@ bool text_worker_drop(struct text_worker *w, struct text_job *job)
 
 void text_worker_refund(struct text_worker *w, struct text_job *job)
 {
+    if (job->cost_us == 0)
+        return;
     meter_use(w->meter, &job->client, -job->cost_us, clock_now_us());
     job->cost_us = 0;
 }

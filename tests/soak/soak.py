@@ -26,8 +26,8 @@ import h2wire  # noqa: E402
 REPORT = re.compile(r"(Address|Leak|Thread)Sanitizer|: runtime error: |broken invariant")
 WORDS = "the of and to in is you that it he was for on are as with his they I at be this".split()
 TEXT, CHAT = "/v1/completions", "/v1/chat/completions"
-FLAGS = ["--grpc-port", "0", "--log-level", "warn", "--max-requests",
-         "64", "--drain-timeout", "5"]
+FLAGS = ["--grpc-port", "0", "--max-request-memory", "64M", "--log-level", "warn",
+         "--max-requests", "64", "--drain-timeout", "5"]
 
 
 class Soak:
@@ -91,7 +91,8 @@ class Soak:
 
     def streamed(self, r: random.Random) -> str:
         with self.connect() as sock:
-            sock.sendall(self.request(TEXT, self.ask(r) | {"stream": True}, "Connection: close\r\n"))
+            body = self.ask(r) | {"stream": True}
+            sock.sendall(self.request(TEXT, body, "Connection: close\r\n"))
             answer = self.read_all(sock)
         if answer[9:12] == b"200" and b"data: [DONE]" not in answer and b'"error"' not in answer:
             self.faults.append(f"half a stream: {answer[-200:]!r}")
@@ -125,7 +126,8 @@ class Soak:
             return "large " + self.read_all(sock)[9:12].decode()
 
     def nonsense(self, r: random.Random) -> str:
-        bodies = [b"", b"{", b"[" * 1000, b"[" + b"{}," * 5000 + b"{}]", b"\xff\xfe", b'{"prompt":1}',
+        bodies = [b"", b"{", b"[" * 1000, b"[" + b"{}," * 5000 + b"{}]", b"\xff\xfe",
+                  b'{"prompt":1}',
                   json.dumps({"prompt": "a", "max_tokens": r.choice([-1, 0, 1e99, "x"])}).encode(),
                   r.randbytes(r.randint(1, 2000)),
                   json.dumps({"prompt": "".join(r.choices("abcdefgh", k=20_000))}).encode()]

@@ -106,6 +106,9 @@ static void draw(struct engine *e, uint64_t seed, uint32_t first, uint32_t n, in
         p[i] = fake_params(1, 5, 40);
         p[i].ignore_eos = true;
         p[i].sampling.temperature = 2;
+        p[i].sampling.top_k = 0; /* any token may come */
+        p[i].sampling.top_p = 1;
+        p[i].sampling.min_p = 0;
         p[i].sampling.has_seed = true;
         p[i].sampling.seed = seed;
         p[i].sampling.choice = first + i;

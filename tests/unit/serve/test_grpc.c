@@ -572,7 +572,7 @@ static void *event_resize(void *p, size_t size)
  * prompt is whole, or the request fails with what a server without memory says. */
 static void try_short(const char *path, size_t n)
 {
-    const struct question q = {path, 50, 1, 4, 20000};
+    const struct question q = {path, 50, 1, 4, 1200}; /* which this thread reads itself */
     struct world w;
     open_world(&w, NULL, 0);
     send_question(&w, 1, &q);
