@@ -148,7 +148,7 @@ def test_a_full_disk_does_not_stop_the_server(servers, tiny, tmp_path):
         time.sleep(0.02)
     assert server.get("/health")[0] == 200
     assert server.stop() == 0
-    assert sum("trace.write" in line for line in server.lines) == 1
+    assert sum("trace.write" in line for line in server.all_lines()) == 1
     lines = path.read_text().splitlines()
     written = [line for line in map(json.loads, lines) if "input_length" in line]
     assert len(written) < 40 and path.stat().st_size <= 2048

@@ -20,8 +20,7 @@ RIGHT = "Authorization: Bearer sk-one\r\n"
 
 
 def grpc_address(server) -> str:
-    line = next(line for line in server.lines if line.startswith("gRPC and HTTP/2 on "))
-    return line.split("//")[1]
+    return server.logged("gRPC and HTTP/2 on ").split("//")[1]
 
 
 @pytest.fixture(scope="module")
@@ -293,8 +292,7 @@ def test_unsent_answers_have_a_budget(servers, tiny):
 
 
 def test_the_sum_is_printed(tight):
-    wait_until(lambda: any("server.memory_bound" in line for line in tight.lines))
-    line = next(line for line in tight.lines if "server.memory_bound" in line)
+    line = tight.logged("server.memory_bound")
     parts = {name: int(value) for name, value in re.findall(r"(\w+)=(\d+)", line.split("bound")[1])}
     total = parts.pop("total")
     assert parts["request"] == 32 * MIB and sum(parts.values()) == total

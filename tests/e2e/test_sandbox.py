@@ -10,7 +10,6 @@ import shutil
 import socket
 import struct
 import subprocess
-import time
 import urllib.request
 from pathlib import Path
 
@@ -24,11 +23,8 @@ HOLDS = re.compile(r"server\.sandbox landlock=(\d+|off)\b.* seccomp=(on|off)\b")
 
 
 def told(server) -> tuple[str, str]:
-    """What the server's log says of (Landlock, seccomp), once; it follows the line with the URL."""
-    deadline = time.monotonic() + 20
-    while not any("firstlight ready" in line for line in server.lines):
-        assert time.monotonic() < deadline, server.lines
-        time.sleep(0.005)
+    """What the server's log says of (Landlock, seccomp), once."""
+    server.logged("server.sandbox")
     found = [match for line in server.lines if (match := HOLDS.search(line))]
     assert len(found) == 1, server.lines
     return found[0][1], found[0][2]
