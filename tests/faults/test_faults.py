@@ -41,8 +41,9 @@ class Faulty:
         self.log = folder / "log"
         command = [binary, "serve", "--model", model, "--port", "0", "--grpc-port", "0",
                    "--threads", "2", *map(str, flags)]
+        environment = self.shim.environment | {"FIRSTLIGHT_SHIM_TELLS": "1"}
         with self.log.open("w") as log:
-            self.process = subprocess.Popen(command, env=self.shim.environment, stderr=log,
+            self.process = subprocess.Popen(command, env=environment, stderr=log,
                                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
 
     def ready(self) -> bool:
@@ -248,8 +249,9 @@ def test_the_start(start):
                 assert server.stop() == 0, (kind, n, server.log.read_text()[-500:])
                 continue
             status = server.process.wait(40)
-            if status == -signal.SIGSYS:  # libseccomp 2.5 makes a wrong filter of too little memory
-                continue
+            own = "seccomp_load" not in server.log.read_text()
+            if status in (-signal.SIGSYS, -signal.SIGSEGV) and not own:
+                continue  # libseccomp 2.5 does not survive it; nothing was asked of the server yet
             assert status == 1, (kind, n, server.log.read_text()[-500:])
             last = server.log.read_text().splitlines()[-1:]
             assert last and last[0].startswith("firstlight serve: "), (kind, n, last)
