@@ -89,6 +89,7 @@ struct engine_info {
     uint32_t max_queued_requests;
     struct backend_memory memory;
     size_t slots_memory;
+    size_t expect_memory; /* counters of what prompts will find in the prefix cache */
 };
 
 /* Opens the backend, sizes everything, starts the engine thread. `loader` must outlive the engine.

@@ -286,6 +286,7 @@ void engine_info(const struct engine *e, struct engine_info *out)
         .max_queued_requests = e->max_queued_requests,
         .slots_memory = e->n_slots * sizeof *e->slots +
                         (size_t)e->n_slots * e->kv.table_size * sizeof *e->kv.tables,
+        .expect_memory = expect_bytes(&e->prefix.expect),
     };
     e->backend->ops->memory(e->backend, &out->memory);
 }

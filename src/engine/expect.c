@@ -29,6 +29,11 @@ void expect_fini(struct expect *x)
     *x = (struct expect){0};
 }
 
+size_t expect_bytes(const struct expect *x)
+{
+    return x->chains ? (x->mask + 1) * sizeof *x->chains + EXPECT_ASKED * sizeof *x->asked : 0;
+}
+
 /* --- hashes --------------------------------------------------------------------------------- */
 
 /* Two tokens at a time: prompts of a hundred thousand are hashed on the I/O thread. */

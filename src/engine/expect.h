@@ -29,6 +29,7 @@ struct expect {
 
 enum status expect_init(struct expect *x, uint32_t n_blocks, uint64_t seed, struct err *err);
 void expect_fini(struct expect *x);
+size_t expect_bytes(const struct expect *x); /* that it has allocated */
 
 /* The chain before a prompt's first block, and the one that ends with the next KV_BLOCK tokens. */
 uint64_t expect_start(const struct expect *x, const struct prefix_salt *salt);

@@ -22,7 +22,7 @@ enum status admit_body(struct server *s, struct hold *held, const struct client 
         return http_no_room(held, err);
     if (budget_fits(held, announced))
         return STATUS_OK;
-    s->request_memory.refused++;
+    budget_refuse(held);
     return http_no_room(held, err);
 }
 

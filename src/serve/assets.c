@@ -176,7 +176,7 @@ void assets_reply(struct http_exchange *x, const struct asset *a)
 {
     struct err e;
     if (!http_has_room(x, a->size)) { /* before the headers are its own */
-        http_no_room_to_send(&e);
+        http_no_room_to_send(x, &e);
         http_fail(x, &e, "unsent_memory");
     } else if (assets_has(http_header(x, "If-None-Match"), a->etag)) {
         add_headers(x, a);

@@ -36,6 +36,12 @@ bool budget_fits(const struct hold *h, size_t bytes)
             fits(b->shares[h->share], h->bytes, bytes, b->most / 2));
 }
 
+void budget_refuse(const struct hold *h)
+{
+    if (h->of)
+        h->of->refused++;
+}
+
 void budget_force(struct hold *h, size_t bytes)
 {
     if (h->of) {
@@ -48,7 +54,7 @@ void budget_force(struct hold *h, size_t bytes)
 bool budget_set(struct hold *h, size_t bytes)
 {
     if (!budget_fits(h, bytes)) {
-        h->of->refused++;
+        budget_refuse(h);
         return false;
     }
     budget_force(h, bytes);

@@ -45,7 +45,9 @@ bool budget_open(struct hold *h, struct budget *b, const struct client *who);
 bool budget_fits(const struct hold *h, size_t bytes);
 /* Holds so many, in place of those that it had. False: they do not fit, and nothing has changed. */
 bool budget_set(struct hold *h, size_t bytes);
-/* The same without asking; for what has been written already. */
+/* Somebody was told that there is no room. */
+void budget_refuse(const struct hold *h);
+/* The same as budget_set without asking; for what has been written already. */
 void budget_force(struct hold *h, size_t bytes);
 void budget_move(struct hold *to, struct hold *from); /* what `to` had is given back */
 void budget_end(struct hold *h);                      /* gives all of it back; h is zeroed */

@@ -127,7 +127,7 @@ static void reply(struct http_exchange *x, const struct buf *whole)
         return;
     }
     if (!http_has_room(x, whole->len)) {
-        http_no_room_to_send(&e);
+        http_no_room_to_send(x, &e);
         http_fail(x, &e, "unsent_memory");
         return;
     }

@@ -141,7 +141,7 @@ void http_reply(struct http_exchange *x, int status, const char *content_type, c
 {
     struct err e;
     if (len > LIMIT_STREAM_BUFFER && !http_has_room(x, len)) { /* errors are shorter */
-        http_no_room_to_send(&e);
+        http_no_room_to_send(x, &e);
         http_fail(x, &e, "unsent_memory");
         return;
     }
@@ -206,11 +206,15 @@ void http_stream_end(struct http_exchange *x, bool cut)
 
 bool http_has_room(const struct http_exchange *x, size_t len)
 {
-    return !x->via->has_room || x->via->has_room(x, len);
+    const struct hold *unsent = x->via->unsent ? x->via->unsent(x) : NULL;
+    return !unsent || budget_fits(unsent, unsent->bytes + len);
 }
 
-enum status http_no_room_to_send(struct err *err)
+enum status http_no_room_to_send(struct http_exchange *x, struct err *err)
 {
+    const struct hold *unsent = x->via->unsent ? x->via->unsent(x) : NULL;
+    if (unsent)
+        budget_refuse(unsent);
     return err_set(err, STATUS_UNAVAILABLE,
                    "the answers that clients have not taken are too large together "
                    "(--max-unsent-memory), of one client or of all: read them, and try again");

@@ -117,7 +117,7 @@ void http_stream_end(struct http_exchange *x, bool cut);
 /* May so many bytes wait for this client, beside all that waits for all? What does not fit is told
  * as an error (http_no_room_to_send), which is short and always written. */
 bool http_has_room(const struct http_exchange *x, size_t len);
-enum status http_no_room_to_send(struct err *err);
+enum status http_no_room_to_send(struct http_exchange *x, struct err *err);
 size_t http_stream_waiting(const struct http_exchange *x); /* bytes not yet taken by the client */
 
 #endif

@@ -203,10 +203,9 @@ static struct evbuffer *via_take_body(struct http_exchange *x)
     return NULL;
 }
 
-static bool via_has_room(const struct http_exchange *x, size_t len)
+static struct hold *via_unsent(const struct http_exchange *x)
 {
-    const struct hold *unsent = &inside(x)->conn->unsent;
-    return budget_fits(unsent, unsent->bytes + len);
+    return &inside(x)->conn->unsent;
 }
 
 static const struct http_via http1 = {
@@ -220,7 +219,7 @@ static const struct http_via http1 = {
     .stream_write = via_stream_write,
     .stream_end = via_stream_end,
     .stream_waiting = via_stream_waiting,
-    .has_room = via_has_room,
+    .unsent = via_unsent,
 };
 
 static void on_request(struct evhttp_request *req, void *arg)

@@ -40,8 +40,11 @@ static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame
     if (frame->hd.type != NGHTTP2_HEADERS || frame->headers.cat != NGHTTP2_HCAT_REQUEST)
         return 0;
     struct http2_stream *s = http2_stream_new(c, frame->hd.stream_id);
-    if (!s)
-        return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+    if (!s) /* nothing was done of it: the client may ask again */
+        return nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, frame->hd.stream_id,
+                                         NGHTTP2_REFUSED_STREAM) == 0
+                   ? 0
+                   : NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
     s->next = c->streams;
     if (s->next)
         s->next->prev = s;
@@ -378,12 +381,8 @@ static bool submit_settings(struct http2_conn *c)
 
 static void hold_unsent(struct http2_conn *c)
 {
-    struct sockaddr_storage peer;
-    socklen_t len = sizeof peer;
-    bool known = getpeername(bufferevent_getfd(c->bev), (struct sockaddr *)&peer, &len) == 0;
-    struct client who = clients_of_address(known ? (struct sockaddr *)&peer : NULL);
     if (c->set->unsent)
-        budget_open(&c->unsent, c->set->unsent, &who);
+        budget_open(&c->unsent, c->set->unsent, &c->peer);
 }
 
 bool http2_conn_new(struct http2_set *set, struct bufferevent *bev, const struct client *peer)
@@ -400,8 +399,7 @@ bool http2_conn_new(struct http2_set *set, struct bufferevent *bev, const struct
     }
     c->set = set;
     c->bev = bev;
-    if (peer)
-        c->peer = *peer;
+    c->peer = peer ? *peer : clients_of_address(NULL);
     c->todo_end = &c->todo;
     hold_unsent(c);
     c->heard_us = clock_now_us();

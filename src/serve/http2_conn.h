@@ -25,7 +25,8 @@ struct http2_stream;
 /* What connections share: their listener's. */
 struct http2_set {
     struct event_base *base;
-    struct budget *unsent; /* what clients have not taken of all answers; NULL: no bound */
+    struct budget *unsent;   /* what clients have not taken of all answers; NULL: no bound */
+    struct budget *requests; /* what streams and their headers take; NULL: no bound */
     http_handler *handler;
     void *arg;
     nghttp2_session_callbacks *callbacks;
@@ -42,7 +43,7 @@ struct http2_conn {
     struct http2_set *set;
     struct http2_conn *next, *prev;
     struct bufferevent *bev;
-    struct client peer; /* counted with set->addresses */
+    struct client peer; /* counted with set->addresses, if there are such */
     nghttp2_session *session;
     struct http2_stream *streams; /* all of them */
     struct http2_stream *todo;    /* those that have something to do, the oldest first */
@@ -63,8 +64,8 @@ struct http2_conn {
     struct event tick, turn;
 };
 
-/* Takes over the bufferevent, and its place among set->addresses (peer; may be NULL without them).
- * False: no memory, and both are still the caller's. */
+/* Takes over the bufferevent, and its place among set->addresses (peer; NULL: unknown, where there
+ * are none). False: no memory, and both are still the caller's. */
 bool http2_conn_new(struct http2_set *set, struct bufferevent *bev, const struct client *peer);
 void http2_conn_free(struct http2_conn *c); /* its exchanges end first, gone */
 void http2_conn_drain(struct http2_conn *c);

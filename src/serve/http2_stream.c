@@ -13,6 +13,8 @@
 
 #define SECOND_US      INT64_C(1000000)
 #define FIELD_OVERHEAD 32 /* that each field counts beyond its bytes */
+/* Of a stream until it is freed: with its buffers, nghttp2's part, and the headers of an answer. */
+#define STREAM_BYTES (sizeof(struct http2_stream) + (4u << 10))
 
 /* Fields */
 
@@ -109,10 +111,9 @@ static void add_unsent(struct http2_conn *c, size_t more)
     budget_force(&c->unsent, c->unsent.bytes + more);
 }
 
-static bool via_has_room(const struct http_exchange *x, size_t len)
+static struct hold *via_unsent(const struct http_exchange *x)
 {
-    const struct hold *unsent = &inside(x)->conn->unsent;
-    return budget_fits(unsent, unsent->bytes + len);
+    return &inside(x)->conn->unsent;
 }
 
 /* nghttp2 asks for the next part of the body, at most len bytes. */
@@ -240,18 +241,30 @@ static const struct http_via http2 = {
     .stream_write = via_stream_write,
     .stream_end = via_stream_end,
     .stream_waiting = via_stream_waiting,
-    .has_room = via_has_room,
+    .unsent = via_unsent,
 };
 
 /* The life of a stream */
 
+/* Room for a stream, of what its address may have: whose key it brings is not known yet. */
+static bool take_room(const struct http2_conn *c, struct hold *room)
+{
+    if (c->set->requests)
+        (void)budget_open(room, c->set->requests, &c->peer); /* nothing fits always */
+    return budget_set(room, STREAM_BYTES);
+}
+
 struct http2_stream *http2_stream_new(struct http2_conn *c, int32_t id)
 {
-    struct http2_stream *s = mem_zalloc(sizeof *s);
-    if (!s)
+    struct hold room = {0};
+    struct http2_stream *s = take_room(c, &room) ? mem_zalloc(sizeof *s) : NULL;
+    if (!s) {
+        budget_end(&room);
         return NULL;
+    }
     s->conn = c;
     s->id = id;
+    s->room = room;
     s->body = evbuffer_new();
     s->out = evbuffer_new();
     if (!s->body || !s->out) {
@@ -271,6 +284,7 @@ void http2_stream_free(struct http2_stream *s)
     fields_fini(&s->headers);
     fields_fini(&s->trailers);
     budget_end(&s->public.held);
+    budget_end(&s->room);
     if (s->body)
         evbuffer_free(s->body);
     if (s->out) {
@@ -294,7 +308,10 @@ void http2_stream_todo(struct http2_stream *s)
 void http2_stream_field(struct http2_stream *s, const uint8_t *name, size_t name_len,
                         const uint8_t *value, size_t value_len)
 {
-    fields_add(&s->fields, (const char *)name, name_len, (const char *)value, value_len);
+    size_t more = name_len + value_len + FIELD_OVERHEAD;
+    s->no_room = s->no_room || !budget_set(&s->room, s->room.bytes + more);
+    if (!s->no_room && !s->fields.failed)
+        fields_add(&s->fields, (const char *)name, name_len, (const char *)value, value_len);
 }
 
 /* Nobody will read of its body: it was answered, or never asked for. */
@@ -369,10 +386,20 @@ static const struct err *refusal(const struct http2_stream *s)
     static const struct err unread = {
         STATUS_OVERLOADED, "",
         "the answers to earlier requests on this connection have not been read"};
+    static const struct err all_unread = {
+        STATUS_UNAVAILABLE, "",
+        "the answers that clients have not taken are too large together (--max-unsent-memory)"};
+    static const struct err room = {
+        STATUS_UNAVAILABLE, "",
+        "there is no room for the request's headers beside all others (--max-request-memory)"};
     if (s->fields.no_memory)
         return &memory;
-    if (!budget_fits(&s->conn->unsent, s->conn->unsent.bytes + 1))
-        return &unread;
+    if (s->no_room)
+        return &room;
+    if (!budget_fits(&s->conn->unsent, s->conn->unsent.bytes + 1)) {
+        budget_refuse(&s->conn->unsent);
+        return &all_unread;
+    }
     return s->fields.failed ? &headers : s->conn->unsent.bytes > LIMIT_H2_UNSENT ? &unread : NULL;
 }
 

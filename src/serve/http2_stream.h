@@ -36,6 +36,7 @@ struct http2_stream {
     struct evbuffer *body;
     size_t body_bytes; /* all of it so far */
     size_t unread;     /* of these, what the handler has not taken: the client's window waits */
+    struct hold room;  /* of the stream itself and its headers */
     struct timeline timeline;
     int64_t progress_us;
     bool begun; /* the handler has seen it */
@@ -53,7 +54,8 @@ struct http2_stream {
     char request_id[LIMIT_REQUEST_ID_BYTES + 1];
 };
 
-struct http2_stream *http2_stream_new(struct http2_conn *c, int32_t id); /* NULL: memory */
+/* NULL: there is no memory for it, or no room beside what all requests hold. */
+struct http2_stream *http2_stream_new(struct http2_conn *c, int32_t id);
 void http2_stream_free(struct http2_stream *s);
 /* Works off what was noted; true: it is through, and is to be freed. */
 bool http2_stream_act(struct http2_stream *s);

@@ -18,7 +18,7 @@ struct http_via {
     void (*stream_write)(struct http_exchange *x, const char *bytes, size_t len);
     void (*stream_end)(struct http_exchange *x, bool cut);
     size_t (*stream_waiting)(const struct http_exchange *x);
-    bool (*has_room)(const struct http_exchange *x, size_t len); /* NULL: always */
+    struct hold *(*unsent)(const struct http_exchange *x); /* of its connection */
 };
 
 /* The client's own name for the request if it is short and printable, else a new one. */

@@ -124,7 +124,7 @@ static void tell(struct listener *l, const struct buf *events, uint32_t n)
     if (l->missed > 0)
         len = snprintf(missed, sizeof missed, "event: missed\ndata: {\"events\":%llu}\n\n",
                        (unsigned long long)l->missed);
-    if (events->failed ||
+    if (events->failed || !http_has_room(l->x, (size_t)len + events->len) ||
         http_stream_waiting(l->x) + (size_t)len + events->len > LIMIT_LIVE_BUFFER) {
         l->missed += n;
         return;

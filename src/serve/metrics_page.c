@@ -123,6 +123,7 @@ static void put_refusals(const struct page *p, const struct server *s)
     for (uint32_t i = 0; i < m->n_refusals; i++)
         put_refused(p, m->refusals[i].http_status, m->refusals[i].reason, m->refusals[i].n);
     put_refused(p, 503, http_code_memory, s->request_memory.refused);
+    put_refused(p, 503, "unsent_memory", s->unsent_memory.refused);
 }
 
 static void put_load(const struct page *p, const struct engine_stats *s)
@@ -204,7 +205,8 @@ static void put_server(const struct page *p, const struct server *s)
           (double)s->unsent_memory.held);
     gauge(p, "firstlight_unsent_memory_most_bytes", "And at most (--max-unsent-memory).",
           (double)s->unsent_memory.most);
-    gauge(p, "firstlight_request_memory_bytes", "Held by bodies of requests until they are tokens.",
+    gauge(p, "firstlight_request_memory_bytes",
+          "Held by bodies of requests until they are tokens, and by HTTP/2's streams.",
           (double)s->request_memory.held);
     gauge(p, "firstlight_request_memory_most_bytes", "And at most (--max-request-memory).",
           (double)s->request_memory.most);

@@ -56,7 +56,7 @@ static void lose(struct call *c, bool no_room)
     struct err *e = &c->err;
     buf_clear(&c->out);
     if (no_room)
-        http_no_room_to_send(e);
+        http_no_room_to_send(c->x, e);
     else
         err_set(e, STATUS_NO_MEMORY, "no memory for the answer");
     put_error(c, e);

@@ -109,8 +109,6 @@ static void on_engine(evutil_socket_t fd, short what, void *arg)
 /* Of one connection: a head, what is read at once, what comes ahead of an answer, what is on its
  * way out, short answers. */
 #define CONNECTION_BYTES (2 * LIMIT_HEADER_BYTES + LIMIT_PIPELINED_BYTES + (32u << 10))
-/* Of a stream of HTTP/2: its fields, both ways, and its places for them. */
-#define STREAM_BYTES (2 * LIMIT_HEADER_BYTES + (8u << 10))
 /* Of one token of a request: its id, prompt or output, twice for penalties, log probabilities. */
 #define TOKEN_BYTES (24 + (LIMIT_TOP_LOGPROBS + 2) * 8)
 /* Of one thread that reads questions: a body in one piece, JSON, a message of gRPC, a template. */
@@ -122,13 +120,14 @@ static void on_engine(evutil_socket_t fd, short what, void *arg)
 static void log_memory_bound(const struct server *s)
 {
     const struct backend_memory *m = &s->info.memory;
-    size_t model = m->weights + m->repacked + m->kv + m->activations + s->info.slots_memory;
+    size_t model = m->weights + m->repacked + m->kv + m->activations + s->info.slots_memory +
+                   s->info.expect_memory;
     size_t token = TOKEN_BYTES + tokenizer_max_piece(s->loader.tokenizer);
     size_t outputs = (size_t)s->info.n_slots * s->info.n_ctx * token;
     size_t max = s->options.max_connections, connections = max * CONNECTION_BYTES;
     size_t reading = 2 * (size_t)READING_BYTES;
     if (s->http2)
-        connections += max * (CONNECTION_BYTES + (size_t)LIMIT_H2_STREAMS * STREAM_BYTES);
+        connections += max * CONNECTION_BYTES; /* streams are of the requests' budget */
     size_t trace = s->trace ? LIMIT_TRACE_BYTES : 0;
     log_info("server.memory_bound",
              "total=%zu model=%zu request=%zu unsent=%zu connections=%zu outputs=%zu reading=%zu "
@@ -419,6 +418,7 @@ static enum status open_all(struct server *s, struct err *err)
                                   .max_connections = o->max_connections,
                                   .addresses = s->addresses,
                                   .unsent = &s->unsent_memory,
+                                  .requests = &s->request_memory,
                                   .left = on_left,
                                   .left_arg = s,
                                   .tls_cert = o->tls_cert,

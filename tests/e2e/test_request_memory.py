@@ -1,17 +1,20 @@
 """What requests may hold before they are answered: nothing without a key, and a budget for all."""
 
 import gzip
+import http.client
 import re
 import socket
 import time
+from urllib.parse import urlsplit
 
 import pytest
-from h2wire import ACK, DATA, SETTINGS, Client, frame, message
+from h2wire import ACK, DATA, RST, SETTINGS, Client, frame, message
 from wire import connect, error_of, post_bytes, raw, read_response, request
 
 TEXT = "/v1/completions"
 GENERATE = "/firstlight.v1.Inference/Generate"
 BODY = 8 << 20
+REFUSED_STREAM = 7
 MIB = 1 << 20
 WRONG = ["", "Authorization: Bearer sk-wrong\r\n", "Authorization: Bearer " + "x" * 5000 + "\r\n",
          "Authorization: Bearer" + " " * 600 + "sk-one\r\n",
@@ -36,7 +39,15 @@ def locked(servers, tiny, keys):
 
 
 def metric(server, name: str, labels: str = "") -> float:
-    page = request(server, "GET", "/metrics")[2].decode()
+    """Asked from another address than all else here: each has a share of its own."""
+    url = urlsplit(server.url)
+    connection = http.client.HTTPConnection(url.hostname, url.port, timeout=60,
+                                            source_address=("127.0.0.2", 0))
+    connection.request("GET", "/metrics")
+    response = connection.getresponse()
+    page = response.read().decode()
+    connection.close()
+    assert response.status == 200, page
     found = re.search(rf"^{name}{{[^}}]*{re.escape(labels)}[^}}]*}} (\S+)$", page, re.M)
     return float(found[1]) if found else 0
 
@@ -139,7 +150,7 @@ def test_bytes_without_a_key_are_not_kept(locked):
             send_some(clients[-1], b"".join(frame(DATA, 0, stream, b"x" * 16384)
                                             for _ in range(400)))
     assert peak_bytes(locked) - start < 16 * MIB
-    assert metric(locked, "firstlight_request_memory_bytes") == 0
+    assert metric(locked, "firstlight_request_memory_bytes") < MIB  # the streams themselves
     for sock in socks + [client.sock for client in clients]:
         sock.close()
     assert locked.get("/health")[0] == 200
@@ -263,6 +274,27 @@ def test_values_are_counted_before_they_are_made(tight, value):
     assert peak_bytes(tight) - start < 4 * BODY
 
 
+def test_streams_have_a_budget(tight):
+    """Each takes room from its head on, also if nothing follows: half of 32 MiB is less than what
+    two connections may open. Those beyond are refused so that a client may ask again."""
+    clients = [Client(grpc_address(tight), timeout=20) for _ in range(2)]
+    for client in clients:
+        for _ in range(1000):
+            client.open(GENERATE, ("content-type", "application/grpc"),
+                        ("authorization", "Bearer sk-one"))
+    while (frame_read := clients[1].read())[0] != RST:
+        pass
+    assert int.from_bytes(frame_read[3]) == REFUSED_STREAM
+    wait_until(lambda: metric(tight, "firstlight_connections") >= 2)
+    assert 8 * MIB < held(tight) <= 16 * MIB
+    assert request(tight, "GET", "/health")[0] == 200
+    for client in clients:
+        client.sock.close()
+    wait_until(lambda: held(tight) == 0)
+    with Client(grpc_address(tight)) as client:
+        assert client.grpc("/grpc.health.v1.Health/Check", message(b""))["grpc-status"] == "0"
+
+
 def test_a_budget_that_holds_no_body_is_refused(run, tiny):
     result = run("serve", "--model", tiny, "--port", 0, "--max-request-memory", "8M")
     assert result.returncode == 1 and "--max-request-memory" in result.stderr
@@ -274,7 +306,7 @@ def test_unsent_answers_have_a_budget(servers, tiny):
     """Clients that ask for the page's largest part and read nothing: the sum stays below one
     client's half, and who comes then is told."""
     server = servers(tiny, "--max-unsent-memory", "1M")
-    ask = b"GET /page/chart.js HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip\r\n\r\n"
+    ask = b"GET /page/chart.js HTTP/1.1\r\nHost: localhost\r\nAccept-Encoding: gzip\r\n\r\n"
     socks = []
     for _ in range(60):
         sock = socket.socket()
@@ -287,6 +319,8 @@ def test_unsent_answers_have_a_budget(servers, tiny):
     wait_until(lambda: metric(server, "firstlight_connections") >= 60)
     assert metric(server, "firstlight_unsent_memory_bytes") <= 512 * 1024 + 60 * 4096
     assert metric(server, "firstlight_unsent_memory_most_bytes") == MIB
+    wait_until(lambda: metric(server, "firstlight_requests_refused_total",
+                              'status="503",reason="unsent_memory"') > 0)
     close(socks)
     wait_until(lambda: metric(server, "firstlight_unsent_memory_bytes") == 0)
 
