@@ -24,6 +24,7 @@ struct form {
                    const struct answer_end *end);
     /* Appends what broke the answer off, where the end does not say it; NULL: it does. */
     void (*error)(struct buf *out, const struct err *err);
+    const char *no_memory; /* what there is no memory to say of the answer; NULL: the end says it */
     /* The stream's end; an answer that was broken off says why. */
     void (*end)(struct http_exchange *x, const struct err *broken);
 

@@ -146,9 +146,11 @@ static ssize_t read_out(nghttp2_session *session, int32_t id, uint8_t *bytes, si
     return n > 0 ? n : 0;
 }
 
+/* Without memory even for that the connection ends: nobody is to wait for an answer. */
 static void reset(struct http2_stream *s, uint32_t code)
 {
-    nghttp2_submit_rst_stream(s->conn->session, NGHTTP2_FLAG_NONE, s->id, code);
+    if (nghttp2_submit_rst_stream(s->conn->session, NGHTTP2_FLAG_NONE, s->id, code) != 0)
+        s->conn->over = true;
 }
 
 /* Headers go out. Without a body they are all there is, trailers among them. */

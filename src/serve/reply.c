@@ -4,6 +4,8 @@
 #include "base/clock.h"
 #include "base/limits.h"
 
+#include <string.h>
+
 /* More log probabilities of a choice than this are made by the text worker: a thousand of them take
  * half a millisecond and more. */
 #define LONG_LOGPROBS 512
@@ -60,8 +62,6 @@ static void lose(struct call *c, bool no_room)
     else
         err_set(e, STATUS_NO_MEMORY, "no memory for the answer");
     put_error(c, e);
-    if (c->out.failed)
-        buf_clear(&c->out); /* not even for that: the stream is cut */
     c->finish = FINISH_ERROR;
     c->lost = true;
     c->answered = true;
@@ -74,7 +74,12 @@ static void write_out(struct call *c)
         lose(c, false);
     else if (!http_has_room(c->x, c->out.len))
         lose(c, true);
-    http_stream_write(c->x, buf_str(&c->out), c->out.len);
+    if (c->out.failed) { /* not even for the error */
+        const char *text = c->form->no_memory ? c->form->no_memory : "";
+        http_stream_write(c->x, text, strlen(text));
+    } else {
+        http_stream_write(c->x, buf_str(&c->out), c->out.len);
+    }
     c->written_us = clock_now_us();
     buf_clear(&c->out);
     for (uint32_t i = 0; i < c->n_choices; i++) {

@@ -73,6 +73,8 @@ const struct form stream_form = {
     .text = put_text,
     .finish = put_finish,
     .error = put_error,
+    .no_memory = "data: {\"error\":{\"message\":\"no memory for the answer\",\"type\":"
+                 "\"out_of_memory_error\",\"param\":null,\"code\":null}}\n\n",
     .end = end,
     .between = ",",
     .head = answer_head,

@@ -269,13 +269,25 @@ static void test_error(void **state)
     buf_fini(&b);
 }
 
+/* The text for when nothing can be made is what would be made. */
+static void test_no_memory(void **state)
+{
+    struct buf b = {0};
+    struct err e;
+    (void)state;
+    err_set(&e, STATUS_NO_MEMORY, "no memory for the answer");
+    stream_form.error(&b, &e);
+    assert_string_equal(buf_str(&b), stream_form.no_memory);
+    buf_fini(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_chat),       cmocka_unit_test(test_usage),
         cmocka_unit_test(test_choices),    cmocka_unit_test(test_empty),
         cmocka_unit_test(test_completion), cmocka_unit_test(test_measurements),
-        cmocka_unit_test(test_error),
+        cmocka_unit_test(test_error),      cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
