@@ -300,11 +300,32 @@ static void hold_unsent(struct conn *c)
         evbuffer_add_cb(bufferevent_get_output(c->bev), on_output, c);
 }
 
+static void pause_listener(struct conn_set *set);
+
+static void look_again(evutil_socket_t fd, short what, void *arg)
+{
+    struct conn_set *set = arg;
+    (void)fd;
+    (void)what;
+    set->resting = false;
+    pause_listener(set);
+}
+
+/* Memory comes back without a connection's end. */
+static void rest(struct conn_set *set)
+{
+    static const struct timeval pause = {.tv_usec = 100000};
+    if (!set->resting)
+        set->resting = event_base_once(set->base, -1, EV_TIMEOUT, look_again, set, &pause) == 0;
+}
+
 static void pause_listener(struct conn_set *set)
 {
     if (!set->listener)
         return;
-    bool short_of_memory = reserve_is_low() && set->count > 0;
+    bool short_of_memory = reserve_is_low();
+    if (short_of_memory)
+        rest(set);
     if (set->count >= set->max + OVERFLOW_CONNECTIONS || short_of_memory)
         evconnlistener_disable(set->listener);
     else

@@ -36,6 +36,7 @@ struct conn;
 /* All connections of a listener. */
 struct conn_set {
     struct event_base *base;
+    bool resting;                    /* the listener will be looked at again in a moment */
     struct evconnlistener *listener; /* paused when far too many have come; NULL at the end */
     uint32_t max;                    /* more than these are answered 503 */
     uint32_t count;

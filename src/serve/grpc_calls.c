@@ -136,6 +136,8 @@ static void tokenize_done(struct text_job *job)
         x->user = NULL;
         x->ended = NULL;
     }
+    if (x && t->status == STATUS_OK)
+        text_worker_refund(t->server->text, job);
     if (x && t->status)
         grpc_fail(x, &t->err);
     else if (x)

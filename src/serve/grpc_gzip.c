@@ -100,6 +100,8 @@ static void done(struct text_job *job)
     budget_force(&in->held, in->message ? evbuffer_get_length(in->message) : 0);
     if (x)
         budget_move(&x->held, &in->held);
+    if (x && in->status == STATUS_OK)
+        text_worker_refund(in->server->text, job); /* the call has an account of its own */
     if (x && in->status)
         grpc_fail(x, &in->err);
     else if (x)

@@ -1,6 +1,7 @@
 #include "serve/http.h"
 
 #include "base/buf.h"
+#include "base/reserve.h"
 #include "serve/answer.h"
 #include "serve/http_via.h"
 #include "serve/id.h"
@@ -59,7 +60,7 @@ bool http_path_rest(const struct http_exchange *x, const char *prefix, char *out
     bool fits = rest && strlen(rest) < out_size;
     if (fits)
         strcpy(out, rest);
-    free(rest); /* evhttp's */
+    reserve_free(rest); /* libevent allocates by reserve_alloc: see server_run */
     return fits;
 }
 

@@ -82,7 +82,9 @@ static void begin(void *arg, int fd, const struct client *who)
 /* There is no place to wait for the handshake. */
 static void drop(void *arg, int fd, const struct client *who)
 {
-    leave(arg, who);
+    struct http2 *h = arg;
+    h->refused++;
+    leave(h, who);
     close(fd);
 }
 

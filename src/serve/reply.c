@@ -407,7 +407,8 @@ static void keep_choice(struct choice *ch, const struct request_news *all)
     ch->job = (struct text_job){.work = make_choice,
                                 .done = choice_made,
                                 .client = ch->call->admitted.client,
-                                .bytes = rows * all->logprobs_width * sizeof *all->logprobs};
+                                .bytes = rows * all->logprobs_width * sizeof *all->logprobs,
+                                .never_slow = true};
     if (rows * all->logprobs_width > LONG_LOGPROBS &&
         text_worker_submit(ch->call->server->text, &ch->job))
         return;

@@ -89,7 +89,7 @@ static void *run(void *arg)
 
 static bool is_long(const struct text_job *job)
 {
-    return job->bytes > LIMIT_BODY_USUAL;
+    return job->bytes > LIMIT_BODY_USUAL && !job->never_slow;
 }
 
 /* The long ones of a client have a line of their own, so that no short one waits behind them. */
@@ -153,7 +153,8 @@ static void lead(struct text_job *next, const struct text_job *first)
 
 static bool is_slow(const struct text_worker *w, const struct text_job *job)
 {
-    return is_long(job) || meter_is_over(w->meter, &job->client, clock_now_us());
+    return !job->never_slow &&
+           (is_long(job) || meter_is_over(w->meter, &job->client, clock_now_us()));
 }
 
 static bool line_runs(const struct text_worker *w, const struct text_job *job)

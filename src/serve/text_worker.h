@@ -6,11 +6,11 @@
  *
  * The I/O thread works itself on what is short (LIMIT_BODY_INLINE), but only for so long at a time
  * (LIMIT_INLINE_US). Everything else waits in line: each client has a line for its usual jobs and
- * one for its long ones (LIMIT_BODY_USUAL), the lines take turns, and of each at most one job runs.
- * The slow worker is very nice, so that it takes next to nothing from a machine that is busy. It
- * has the long jobs, and those of clients who have lately had much done for nothing: what a job
- * takes is put on its client's account, and taken off again when the client got an answer
- * (text_worker_refund).
+ * one for its long ones (LIMIT_BODY_USUAL), the lines take turns, and the workers run at most one
+ * job of each. The slow worker is very nice, so that it takes next to nothing from a machine that
+ * is busy. It has the long jobs, and those of clients who have lately had much done for nothing:
+ * what a job takes is put on its client's account, and taken off again when the client got an
+ * answer (text_worker_refund). A job that is `never_slow` is not for it.
  *
  * A job belongs to the workers from text_worker_submit until done(job) or until it is dropped; the
  * I/O thread does not touch what work uses in between. I/O thread only, but for `work`.
@@ -33,6 +33,7 @@ struct text_job {
     void (*done)(struct text_job *job); /* on the I/O thread */
     struct client client;               /* whose it is */
     size_t bytes;                       /* that work reads: how long it may take */
+    bool never_slow;                    /* not for the slow worker: somebody waits for its end */
 
     /* the text workers' own */
     int64_t cost_us;       /* that work took and the client's account still holds */

@@ -59,7 +59,9 @@ static void work(struct text_job *job)
 
 static void done(struct text_job *job)
 {
-    ((struct trim *)job)->under_way = false;
+    struct trim *t = (struct trim *)job;
+    t->under_way = false;
+    text_worker_refund(t->worker, job); /* it is nobody's */
 }
 
 static void on_quiet(evutil_socket_t fd, short what, void *arg)
@@ -83,12 +85,13 @@ enum status trim_open(struct trim **out, struct event_base *base, struct text_wo
 {
     struct trim *t = mem_zalloc(sizeof *t);
     if (t)
-        *t = (struct trim){.job = {.work = work, .done = done, .bytes = SIZE_MAX}, /* long */
-                           .statm = open("/proc/self/statm", O_RDONLY | O_CLOEXEC),
-                           .worker = worker,
-                           .busy = busy,
-                           .arg = arg,
-                           .timer = evtimer_new(base, on_quiet, t)};
+        *t = (struct trim){
+            .job = {.work = work, .done = done, .bytes = SIZE_MAX, .never_slow = true},
+            .statm = open("/proc/self/statm", O_RDONLY | O_CLOEXEC),
+            .worker = worker,
+            .busy = busy,
+            .arg = arg,
+            .timer = evtimer_new(base, on_quiet, t)};
     if (!t || !t->timer) {
         trim_close(t);
         return err_set(err, STATUS_NO_MEMORY, "no memory for the server");

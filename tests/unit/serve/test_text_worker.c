@@ -185,6 +185,30 @@ static void long_ones_have_a_worker_of_their_own(void **state)
     close_world(&o);
 }
 
+/* An answer's job, however long, goes to the usual worker. */
+static void some_are_never_slow(void **state)
+{
+    struct world o;
+    sem_t gate;
+    (void)state;
+    open_world(&o, 16);
+    sem_init(&gate, 0, 0);
+    struct job all[] = {new_job(&o, 'L', 1, LONG), new_job(&o, 'M', 1, LONG),
+                        new_job(&o, 'a', 1, SIZE_MAX)};
+    all[0].gate = &gate;
+    all[2].job.never_slow = true;
+    for (size_t i = 0; i < 3; i++)
+        assert_true(text_worker_submit(o.w, &all[i].job));
+    assert_int_equal(o.n_done, 0);
+    wait_for(&o, 1);
+    assert_string_equal(o.done, "a");
+    assert_false(all[2].here);
+    sem_post(&gate);
+    wait_for(&o, 3);
+    assert_string_equal(o.done, "aLM");
+    close_world(&o);
+}
+
 /* Whoever has left is not worked for: the first of a line, one in the middle, its last. */
 static void dropped_jobs_are_not_done(void **state)
 {
@@ -293,6 +317,7 @@ int main(void)
         cmocka_unit_test(only_for_so_long),
         cmocka_unit_test(clients_take_turns),
         cmocka_unit_test(long_ones_have_a_worker_of_their_own),
+        cmocka_unit_test(some_are_never_slow),
         cmocka_unit_test(dropped_jobs_are_not_done),
         cmocka_unit_test(one_client_does_not_take_all_places),
         cmocka_unit_test(work_for_nothing_counts),
