@@ -27,7 +27,6 @@ json_t *json_memory_read(const char *text, size_t len, size_t flags, json_error_
 /* Where the memory comes from: base/mem.h, but in tests of what happens without. */
 struct json_memory_source {
     void *(*take)(size_t size);
-    void *(*resize)(void *p, size_t size);
     void (*give_back)(void *p);
 };
 extern struct json_memory_source json_memory_source;

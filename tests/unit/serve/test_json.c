@@ -212,19 +212,14 @@ static void test_values_are_counted(void **state)
 static size_t until_failure, taken;
 static bool has_failed;
 
-static void *resize_or_fail(void *p, size_t size)
+static void *take_or_fail(size_t size)
 {
     if (until_failure > 0 && --until_failure == 0) {
         has_failed = true;
         return NULL;
     }
-    taken += !p;
-    return mem_resize(p, size);
-}
-
-static void *take_or_fail(size_t size)
-{
-    return resize_or_fail(NULL, size);
+    taken++;
+    return mem_alloc(size);
 }
 
 static void give_back(void *p)
@@ -233,18 +228,21 @@ static void give_back(void *p)
     mem_free(p);
 }
 
+#define SIXTEEN "7,7,7,7,7,7,7,7,7,7,7,7,7,7,7,7,"
+
 static void test_each_allocation_fails(void **state)
 {
     static const char text[] =
         "{\"numbers\":[1,2.5,-3e7,true,null],\"texts\":[\"one that is longer than sixteen bytes\","
         "\"\\u00e4 and one that is even longer than the one before it\"],\"a name that is longer "
         "than "
-        "most of them, for the room that names take\":{\"b\":{\"c\":[[[{}]]]}}}";
+        "most of them, for the room that names take\":{\"b\":{\"c\":[[[{}]]]}},\"more\":[" SIXTEEN
+            SIXTEEN SIXTEEN SIXTEEN SIXTEEN SIXTEEN SIXTEEN SIXTEEN "0]}";
     const struct json_memory_source before = json_memory_source;
     size_t n = 0;
     (void)state;
     json_t *all = parse(text);
-    json_memory_source = (struct json_memory_source){take_or_fail, resize_or_fail, give_back};
+    json_memory_source = (struct json_memory_source){take_or_fail, give_back};
     do {
         json_t *v = NULL;
         struct err e = {0};
@@ -263,6 +261,29 @@ static void test_each_allocation_fails(void **state)
     json_decref(all);
 }
 
+/* All that was read of a text goes when it is refused, the first value first. With steps for each
+ * that grow with their number, this one takes minutes. */
+static void test_many_are_refused_at_once(void **state)
+{
+    const struct json_memory_source before = json_memory_source;
+    struct buf text = {0};
+    (void)state;
+    buf_puts(&text, "{\"prompt\":[1");
+    for (size_t i = 1; i < LIMIT_JSON_NUMBERS; i++)
+        buf_puts(&text, ",1");
+    assert_false(text.failed);
+    json_memory_source = (struct json_memory_source){take_or_fail, give_back};
+    taken = 0;
+    refused(text.data, text.len, "expected near end of file");
+    assert_int_equal(taken, 0);
+    buf_puts(&text, "],\"n\":[],\"n\":[]}");
+    assert_false(text.failed);
+    refused(text.data, text.len, "duplicate");
+    assert_int_equal(taken, 0);
+    json_memory_source = before;
+    buf_fini(&text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -275,6 +296,7 @@ int main(void)
         cmocka_unit_test(test_put_ms),
         cmocka_unit_test(test_values_are_counted),
         cmocka_unit_test(test_each_allocation_fails),
+        cmocka_unit_test(test_many_are_refused_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
