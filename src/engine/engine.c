@@ -135,7 +135,7 @@ enum status engine_submit_all(struct engine *e, struct request_params *take, uin
         r->id = next_id(e);
         request_move(&e->lists, r, REQUEST_QUEUED);
         timeline_stamp(&r->params.timeline, TIMELINE_QUEUED);
-        engine_press_charge(e, r);
+        engine_press_charge(e, r, i > 0 ? out[i - 1] : NULL);
         send_message(e, MESSAGE_SUBMIT, r);
     }
     return status;

@@ -28,6 +28,8 @@
  */
 #include "engine/internal.h"
 
+#include <string.h>
+
 #define WINDOW_US  4000000 /* of work, at most twice as much, is what a pace is taken from */
 #define FEW_TOKENS 64      /* fewer in it say nothing */
 #define FEW        4       /* admissions or ends: neither, and the warm-up has some */
@@ -39,17 +41,25 @@
 
 /* --- charges (the owner's thread) ----------------------------------------------------------- */
 
+static bool finds_nothing(const struct engine *e, const struct request_params *p)
+{
+    return !e->cache_on || p->prompt_logprobs;
+}
+
 static uint32_t charge_of(const struct engine *e, const struct request_params *p)
 {
-    if (!e->cache_on || p->prompt_logprobs)
+    if (finds_nothing(e, p))
         return p->n_prompt;
     return expect_left(&e->prefix.expect, &p->salt, p->prompt, p->n_prompt);
 }
 
-static void begin(struct engine *e, const struct request_params *p)
+/* The charge too. */
+static uint32_t begin(struct engine *e, const struct request_params *p)
 {
-    if (e->cache_on)
-        expect_begin(&e->prefix.expect, &p->salt, p->prompt, p->n_prompt);
+    if (!e->cache_on)
+        return p->n_prompt;
+    uint32_t left = expect_begin(&e->prefix.expect, &p->salt, p->prompt, p->n_prompt);
+    return finds_nothing(e, p) ? p->n_prompt : left;
 }
 
 static void end(struct engine *e, const struct request_params *p)
@@ -58,30 +68,74 @@ static void end(struct engine *e, const struct request_params *p)
         expect_end(&e->prefix.expect, &p->salt, p->prompt, p->n_prompt);
 }
 
-/* Each finds what those before it compute. */
+/* Several answers to one prompt come as so many requests, one behind the other. The prompt is
+ * hashed and counted once for all of them: a hash takes far longer than to see that they are the
+ * same. */
+static bool same_prompt(const struct request_params *a, const struct request_params *b)
+{
+    return a->n_prompt == b->n_prompt && memcmp(&a->salt, &b->salt, sizeof a->salt) == 0 &&
+           memcmp(a->prompt, b->prompt, a->n_prompt * sizeof *a->prompt) == 0;
+}
+
+/* Of a prompt that another request computes: its last token. */
+static uint32_t charge_of_copy(const struct engine *e, const struct request_params *p)
+{
+    return finds_nothing(e, p) ? p->n_prompt : 1;
+}
+
+/* The first behind `from` with another prompt; n: there is none. *copies: what the others add. */
+static uint32_t after_copies(const struct engine *e, const struct request_params *take,
+                             uint32_t from, uint32_t n, uint64_t *copies)
+{
+    uint32_t i = from + 1;
+    for (*copies = 0; i < n && same_prompt(&take[i], &take[from]); i++)
+        *copies += charge_of_copy(e, &take[i]);
+    return i;
+}
+
+/* Each finds what those before it compute. Only what somebody comes behind is begun. */
 static uint64_t tokens_of(struct engine *e, const struct request_params *take, uint32_t n)
 {
-    uint64_t tokens = charge_of(e, &take[0]);
-    for (uint32_t i = 1; i < n; i++) {
-        begin(e, &take[i - 1]);
-        tokens += charge_of(e, &take[i]);
+    uint64_t tokens = 0, copies;
+    uint32_t last = 0;
+    for (uint32_t i = 0, next; i < n; i = next) {
+        next = after_copies(e, take, i, n, &copies);
+        tokens += copies + (next < n ? begin(e, &take[i]) : charge_of(e, &take[i]));
+        last = i;
     }
-    for (uint32_t i = 1; i < n; i++)
-        end(e, &take[i - 1]);
+    for (uint32_t i = 0; i < last; i = after_copies(e, take, i, n, &copies))
+        end(e, &take[i]);
     return tokens;
 }
 
-void engine_press_charge(struct engine *e, struct request *r)
+/* Those that were counted together are in a ring. */
+static void join(struct request *r, struct request *before)
 {
-    r->charge = charge_of(e, &r->params);
-    begin(e, &r->params);
+    r->copy_before = before;
+    r->copy_behind = before->copy_behind;
+    before->copy_behind->copy_before = r;
+    before->copy_behind = r;
+}
+
+void engine_press_charge(struct engine *e, struct request *r, struct request *before)
+{
+    r->copy_before = r->copy_behind = r;
+    if (before && same_prompt(&r->params, &before->params)) {
+        join(r, before);
+        r->charge = charge_of_copy(e, &r->params);
+    } else {
+        r->charge = begin(e, &r->params);
+    }
     atomic_fetch_add_explicit(&e->press.backlog, r->charge, memory_order_relaxed);
     atomic_fetch_add_explicit(&e->press.queued, 1, memory_order_relaxed);
 }
 
-void engine_press_released(struct engine *e, const struct request *r)
+void engine_press_released(struct engine *e, struct request *r)
 {
-    end(e, &r->params);
+    if (r->copy_behind == r) /* the last of them */
+        end(e, &r->params);
+    r->copy_before->copy_behind = r->copy_behind;
+    r->copy_behind->copy_before = r->copy_before;
 }
 
 /* --- room (the owner's thread) -------------------------------------------------------------- */

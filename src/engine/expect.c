@@ -51,9 +51,9 @@ static uint64_t finish(uint64_t h)
     return h ^ h >> 33;
 }
 
-uint64_t expect_start(const struct expect *x, const struct prefix_salt *salt)
+uint64_t expect_start(const struct expect *x)
 {
-    return finish(mix(mix(x->seed, salt->word[0]), salt->word[1]));
+    return finish(x->seed);
 }
 
 uint64_t expect_next(uint64_t chain, const int32_t *tokens)
@@ -77,57 +77,132 @@ static uint64_t whole(uint64_t chain, const int32_t *rest, uint32_t n)
 
 /* --- counters ------------------------------------------------------------------------------- */
 
-void expect_add(struct expect *x, uint64_t chain)
+/* What a salt adds to a chain. */
+static uint64_t word_of(const struct expect *x, const struct prefix_salt *salt)
 {
-    atomic_fetch_add_explicit(&x->chains[chain & x->mask], 1, memory_order_relaxed);
+    return finish(mix(mix(x->seed, salt->word[0]), salt->word[1]));
 }
 
-void expect_remove(struct expect *x, uint64_t chain)
+static atomic_uint *counter(const struct expect *x, uint64_t chain, uint64_t word)
 {
-    atomic_fetch_sub_explicit(&x->chains[chain & x->mask], 1, memory_order_relaxed);
+    return &x->chains[mix(chain, word) & x->mask];
 }
 
-static bool is_there(const struct expect *x, uint64_t chain)
+static void add(const struct expect *x, uint64_t chain, uint64_t word)
 {
-    return atomic_load_explicit(&x->chains[chain & x->mask], memory_order_relaxed) > 0;
+    atomic_fetch_add_explicit(counter(x, chain, word), 1, memory_order_relaxed);
+}
+
+static void take_off(const struct expect *x, uint64_t chain, uint64_t word)
+{
+    atomic_fetch_sub_explicit(counter(x, chain, word), 1, memory_order_relaxed);
+}
+
+static bool is_there(const struct expect *x, uint64_t chain, uint64_t word)
+{
+    return atomic_load_explicit(counter(x, chain, word), memory_order_relaxed) > 0;
+}
+
+void expect_add(struct expect *x, uint64_t chain, const struct prefix_salt *salt)
+{
+    add(x, chain, word_of(x, salt));
+}
+
+void expect_remove(struct expect *x, uint64_t chain, const struct prefix_salt *salt)
+{
+    take_off(x, chain, word_of(x, salt));
 }
 
 /* --- prompts (the owner's thread) ----------------------------------------------------------- */
 
+/* A walk along a prompt's full blocks. */
+struct walk {
+    uint64_t chain;       /* of those behind us */
+    uint64_t public, own; /* what the salts add */
+    uint32_t at;          /* tokens */
+    bool among_public;
+};
+
+static struct walk start(const struct expect *x, const struct prefix_salt *salt)
+{
+    return (struct walk){.chain = expect_start(x),
+                         .public = word_of(x, &prefix_public),
+                         .own = word_of(x, salt),
+                         .among_public = true};
+}
+
+static void next(struct walk *w, const int32_t *tokens)
+{
+    w->chain = expect_next(w->chain, tokens + w->at);
+    w->at += KV_BLOCK;
+}
+
+/* Whether the block behind us will be found; those before it will. */
+static bool finds(const struct expect *x, struct walk *w)
+{
+    w->among_public = w->among_public && is_there(x, w->chain, w->public);
+    return w->among_public || is_there(x, w->chain, w->own);
+}
+
+/* The place where a whole prompt of this salt is remembered, and its hash. */
+static uint64_t *place(const struct expect *x, const struct walk *w, uint64_t word,
+                       const int32_t *tokens, uint32_t n, uint64_t *h)
+{
+    *h = whole(mix(w->chain, word), tokens + w->at, n - w->at);
+    return &x->asked[*h % EXPECT_ASKED];
+}
+
+static bool was_asked(const struct expect *x, const struct walk *w, uint64_t word,
+                      const int32_t *tokens, uint32_t n)
+{
+    uint64_t h;
+    return *place(x, w, word, tokens, n, &h) == h;
+}
+
+/* Behind the last full block; all those are found. */
+static uint32_t left_at_end(const struct expect *x, const struct walk *w, const int32_t *tokens,
+                            uint32_t n)
+{
+    bool found = w->at == n || was_asked(x, w, w->own, tokens, n) ||
+                 (w->among_public && was_asked(x, w, w->public, tokens, n));
+    return found ? 1 : n - w->at;
+}
+
 uint32_t expect_left(const struct expect *x, const struct prefix_salt *salt, const int32_t *tokens,
                      uint32_t n)
 {
-    uint64_t chain = expect_start(x, salt);
-    uint32_t at = 0;
-    while (n - at >= KV_BLOCK) {
-        uint64_t next = expect_next(chain, tokens + at);
-        if (!is_there(x, next))
-            return n - at;
-        chain = next;
-        at += KV_BLOCK;
+    struct walk w = start(x, salt);
+    while (n - w.at >= KV_BLOCK) {
+        next(&w, tokens);
+        if (!finds(x, &w))
+            return n - w.at + KV_BLOCK;
     }
-    uint64_t h = whole(chain, tokens + at, n - at);
-    return at == n || x->asked[h % EXPECT_ASKED] == h ? 1 : n - at;
+    return left_at_end(x, &w, tokens, n);
 }
 
-void expect_begin(struct expect *x, const struct prefix_salt *salt, const int32_t *tokens,
-                  uint32_t n)
+uint32_t expect_begin(struct expect *x, const struct prefix_salt *salt, const int32_t *tokens,
+                      uint32_t n)
 {
-    uint64_t chain = expect_start(x, salt);
-    uint32_t at = 0;
-    for (; n - at >= KV_BLOCK; at += KV_BLOCK) {
-        chain = expect_next(chain, tokens + at);
-        expect_add(x, chain);
+    struct walk w = start(x, salt);
+    uint32_t left = 0; /* 0: all blocks so far are found */
+    while (n - w.at >= KV_BLOCK) {
+        next(&w, tokens);
+        if (left == 0 && !finds(x, &w))
+            left = n - w.at + KV_BLOCK;
+        add(x, w.chain, w.own);
     }
-    uint64_t h = whole(chain, tokens + at, n - at);
-    x->asked[h % EXPECT_ASKED] = h;
+    if (left == 0)
+        left = left_at_end(x, &w, tokens, n);
+    uint64_t h, *remembered = place(x, &w, w.own, tokens, n, &h);
+    *remembered = h;
+    return left;
 }
 
 void expect_end(struct expect *x, const struct prefix_salt *salt, const int32_t *tokens, uint32_t n)
 {
-    uint64_t chain = expect_start(x, salt);
-    for (uint32_t at = 0; n - at >= KV_BLOCK; at += KV_BLOCK) {
-        chain = expect_next(chain, tokens + at);
-        expect_remove(x, chain);
+    struct walk w = start(x, salt);
+    while (n - w.at >= KV_BLOCK) {
+        next(&w, tokens);
+        take_off(x, w.chain, w.own);
     }
 }

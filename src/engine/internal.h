@@ -179,11 +179,12 @@ bool engine_preempt(struct engine *e);
 
 /* engine_press.c */
 /* Owner's thread: refuses (STATUS_OVERLOADED) what the queue has no room for; charges for a request
- * that was taken. */
+ * that was taken, behind the one `before` of the same call (NULL: it is the first); and forgets one
+ * that has ended. */
 enum status engine_press_check(struct engine *e, const struct request_params *take, uint32_t n,
                                struct err *err);
-void engine_press_charge(struct engine *e, struct request *r);
-void engine_press_released(struct engine *e, const struct request *r);
+void engine_press_charge(struct engine *e, struct request *r, struct request *before);
+void engine_press_released(struct engine *e, struct request *r);
 /* Engine thread: what r has still to compute of its prompt, or again, is its charge from here on.
  */
 void engine_press_update(struct engine *e, struct request *r);

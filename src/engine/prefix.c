@@ -173,10 +173,9 @@ static void link_full(struct prefix *p, uint32_t id)
     uint32_t *head = bucket(p, p->exact, n->parent, &n->salt, n->tokens, KV_BLOCK);
     n->next_exact = *head;
     *head = id;
-    n->chain = expect_next(n->parent == KV_NONE ? expect_start(&p->expect, &n->salt)
-                                                : p->nodes[n->parent].chain,
-                           n->tokens);
-    expect_add(&p->expect, n->chain);
+    n->chain = expect_next(
+        n->parent == KV_NONE ? expect_start(&p->expect) : p->nodes[n->parent].chain, n->tokens);
+    expect_add(&p->expect, n->chain, &n->salt);
 }
 
 static void link_node(struct prefix *p, uint32_t id, uint32_t parent,
@@ -212,7 +211,7 @@ static void unlink_node(struct prefix *p, uint32_t id)
         while (*at != id)
             at = &p->nodes[*at].next_exact;
         *at = n->next_exact;
-        expect_remove(&p->expect, n->chain);
+        expect_remove(&p->expect, n->chain, &n->salt);
     }
     if (n->parent != KV_NONE)
         p->nodes[n->parent].n_children--;

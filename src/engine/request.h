@@ -61,6 +61,9 @@ struct request {
     size_t text_cap;
     struct stop *stop; /* NULL without stop strings */
 
+    /* The owner's: a ring of the requests of one call with the same prompt, see engine_press.c. */
+    struct request *copy_before, *copy_behind;
+
     /* The engine thread's, read by the scheduler. */
     int64_t arrived_us;
     int64_t served_us;      /* arrival, then the end of its last chunk or decode */

@@ -39,7 +39,8 @@ struct sim {
     double slow; /* so many times the usual time */
     struct visitor visitors[BURST * BURSTS];
     uint32_t n, n_here;
-    uint32_t n_texts; /* without a second one, so far */
+    uint32_t n_texts;        /* without a second one, so far */
+    struct prefix_salt salt; /* of who comes */
     uint32_t refused[2], taken[2];
 };
 
@@ -151,6 +152,7 @@ static struct request_params prompt(struct sim *s, enum kind kind, uint32_t whic
         kind == CACHED ? LONGEST - 30 * which : LONGEST / 2 + random_below(&s->random, LONGEST / 2);
     uint32_t number = kind == CACHED ? which : TEXTS + s->n_texts++;
     struct request_params p = fake_params(6, n, NEW_TOKENS);
+    p.salt = s->salt;
     for (uint32_t i = 1; i < n; i++)
         p.prompt[i] =
             (int32_t)((i * 7 + (i < 5 ? number >> (4 * (i - 1)) & 15 : number)) % FAKE_END);
@@ -321,6 +323,24 @@ static void one_text_for_all_is_charged_once(void **state)
     assert_true(w.taken < 0.5);
 }
 
+/* Each in a salt of his own, so that nothing but the public part is cached for him. */
+static void warm_prompts_are_not_charged(void **state)
+{
+    (void)state;
+    struct sim *s = open_slow(10000);
+    s->salt = prefix_public;
+    burst(s, CACHED, TEXTS);
+    finish(s);
+    for (uint32_t i = 0; i < BURST; i++) {
+        s->salt = (struct prefix_salt){{i, 0}};
+        come(s, CACHED, i % TEXTS);
+    }
+    assert_int_equal(s->refused[CACHED], 0);
+    assert_true(s->engine->press.backlog == BURST);
+    struct worst w = close_slow(s);
+    assert_true(w.taken < 0.5);
+}
+
 static void random_bursts(struct sim *s)
 {
     uint32_t n = 3 + random_below(&s->random, 6);
@@ -387,6 +407,7 @@ int main(void)
         cmocka_unit_test(others_after_them_are_bounded),
         cmocka_unit_test(cached_ones_after_others_are_taken),
         cmocka_unit_test(one_text_for_all_is_charged_once),
+        cmocka_unit_test(warm_prompts_are_not_charged),
         cmocka_unit_test(hundreds_of_crowds),
     };
     return cmocka_run_group_tests_name("sim_press", tests, open_world, close_world);

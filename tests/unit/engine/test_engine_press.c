@@ -180,6 +180,89 @@ static void copies_of_a_prompt_are_charged_once(void **state)
     by_hand_close(&h);
 }
 
+/* The public part is found under every salt, and behind it what the salt itself computed. */
+static void what_is_behind_the_public_part_is_the_salts(void **state)
+{
+    (void)state;
+    struct by_hand h;
+    static const struct {
+        uint64_t salt;
+        uint32_t charge;
+    } asked[] = {{0, 160 - 64}, {0, 1}, {1, 160 - 64}, {1, 1}, {0, 1}};
+    by_hand_open(&h, 60, &(struct engine_options){0});
+    struct request_params p = by_hand_prompt(80, 80, 0, 1);
+    p.salt = prefix_public;
+    by_hand_submit(&h, p);
+    for (uint32_t i = 0; i < 5; i++) {
+        by_hand_finish(&h);
+        engine_release(h.engine, h.all[--h.n]); /* else it counts as under way */
+        p = by_hand_prompt(80, 160, 1, 3);
+        p.salt.word[0] = asked[i].salt;
+        by_hand_submit(&h, p);
+        assert_int_equal(by_hand_stats(&h).backlog_tokens, asked[i].charge);
+    }
+    by_hand_close(&h);
+}
+
+static uint64_t n_expected(const struct by_hand *h)
+{
+    const struct expect *x = &h->engine->prefix.expect;
+    uint64_t n = 0;
+    for (uint64_t i = 0; i <= x->mask; i++)
+        n += x->chains[i];
+    return n;
+}
+
+/* Whichever is released first: until the last one is, the prompt is under way. */
+static void copies_of_a_prompt_are_counted_once(void **state)
+{
+    (void)state;
+    static const uint32_t orders[][3] = {{0, 1, 2}, {2, 1, 0}, {1, 0, 2}, {1, 2, 0}};
+    struct by_hand h;
+    struct err err = {0};
+    by_hand_open(&h, 60, &(struct engine_options){0});
+    for (int32_t i = 0; i < 4; i++) {
+        struct request_params p[5]; /* one text, three times the next, and the first again */
+        for (int32_t j = 0; j < 5; j++)
+            p[j] = by_hand_prompt(0, 100, 2 * i + (j > 0 && j < 4), 4);
+        uint64_t before = n_expected(&h);
+        assert_int_equal(engine_submit_all(h.engine, p, 5, h.all, &err), STATUS_OK);
+        assert_int_equal(n_expected(&h) - before, 3 * 3);
+        assert_int_equal(by_hand_stats(&h).backlog_tokens, 100 + (100 + 1 + 1) + 1);
+        for (uint32_t j = 0; j < 5; j++)
+            engine_cancel(h.engine, h.all[j]);
+        by_hand_finish(&h);
+        before = n_expected(&h);
+        for (uint32_t j = 0; j < 3; j++) {
+            engine_release(h.engine, h.all[1 + orders[i][j]]);
+            assert_int_equal(before - n_expected(&h), j == 2 ? 3 : 0);
+        }
+        engine_release(h.engine, h.all[0]);
+        engine_release(h.engine, h.all[4]);
+        assert_int_equal(before - n_expected(&h), 3 * 3);
+    }
+    by_hand_close(&h);
+}
+
+static void what_is_refused_is_not_counted(void **state)
+{
+    (void)state;
+    struct by_hand h;
+    struct err err = {0};
+    by_hand_open(&h, 60, &(struct engine_options){.max_queued_tokens = 150});
+    assert_int_equal(ask(&h, 50, 1, &err), STATUS_OK);
+    struct request_params p[6];
+    for (int32_t i = 0; i < 6; i++) /* three texts, two of each */
+        p[i] = by_hand_prompt(0, 100, 2 + i / 2, 4);
+    uint64_t before = n_expected(&h);
+    assert_int_equal(engine_submit_all(h.engine, p, 6, &h.all[h.n], &err), STATUS_OVERLOADED);
+    assert_non_null(strstr(err.text, "303"));
+    assert_int_equal(n_expected(&h), before);
+    for (uint32_t i = 0; i < 6; i++)
+        request_params_fini(&p[i]);
+    by_hand_close(&h);
+}
+
 /* Prompts whose rows are wanted are computed, whatever is cached. */
 static void a_prompt_that_is_priced_is_charged_whole(void **state)
 {
@@ -398,6 +481,9 @@ int main(void)
         cmocka_unit_test(the_engine_corrects_what_was_expected),
         cmocka_unit_test(what_was_dropped_is_charged),
         cmocka_unit_test(copies_of_a_prompt_are_charged_once),
+        cmocka_unit_test(what_is_behind_the_public_part_is_the_salts),
+        cmocka_unit_test(copies_of_a_prompt_are_counted_once),
+        cmocka_unit_test(what_is_refused_is_not_counted),
         cmocka_unit_test(a_prompt_that_is_priced_is_charged_whole),
         cmocka_unit_test(told_right_after_a_crowd_in_tokens),
         cmocka_unit_test(told_right_after_a_crowd_in_time),

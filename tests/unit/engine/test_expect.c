@@ -23,12 +23,13 @@ static void open_expect(struct expect *x, int32_t *tokens)
 
 /* As the prefix cache does when a block is published, and dropped. */
 static void count_blocks(struct expect *x, const int32_t *tokens, uint32_t n_blocks,
-                         void (*count)(struct expect *x, uint64_t chain))
+                         void (*count)(struct expect *x, uint64_t chain,
+                                       const struct prefix_salt *salt))
 {
-    uint64_t chain = expect_start(x, &nobody);
+    uint64_t chain = expect_start(x);
     for (uint32_t i = 0; i < n_blocks; i++) {
         chain = expect_next(chain, tokens + i * KV_BLOCK);
-        count(x, chain);
+        count(x, chain, &nobody);
     }
 }
 
@@ -60,6 +61,49 @@ static void cached_blocks_are_not_left(void **state)
     tokens[0]--;
     count_blocks(&x, tokens, 2, expect_remove);
     assert_int_equal(expect_left(&x, &nobody, tokens, N), N);
+    expect_fini(&x);
+}
+
+/* They are found under every salt, and behind them the salt's own are; but not public ones behind
+ * those. */
+static void public_blocks_are_not_left(void **state)
+{
+    (void)state;
+    struct expect x;
+    int32_t tokens[N];
+    const struct prefix_salt a = {{1}}, b = {{2}};
+    open_expect(&x, tokens);
+    uint64_t one = expect_next(expect_start(&x), tokens);
+    uint64_t two = expect_next(one, tokens + KV_BLOCK);
+    uint64_t three = expect_next(two, tokens + 2 * KV_BLOCK);
+    expect_add(&x, one, &prefix_public);
+    expect_add(&x, two, &a);
+    assert_int_equal(expect_left(&x, &nobody, tokens, N), N - KV_BLOCK);
+    assert_int_equal(expect_left(&x, &a, tokens, N), N - 2 * KV_BLOCK);
+    assert_int_equal(expect_left(&x, &b, tokens, N), N - KV_BLOCK);
+    expect_add(&x, three, &prefix_public);
+    assert_int_equal(expect_left(&x, &a, tokens, N), N - 2 * KV_BLOCK);
+    expect_remove(&x, one, &prefix_public);
+    assert_int_equal(expect_left(&x, &a, tokens, N), N);
+    expect_fini(&x);
+}
+
+/* The end of a public prompt is everybody's too. */
+static void the_end_of_a_public_prompt_is_not_left(void **state)
+{
+    (void)state;
+    struct expect x;
+    int32_t tokens[N];
+    const struct prefix_salt a = {{1}};
+    open_expect(&x, tokens);
+    assert_int_equal(expect_begin(&x, &prefix_public, tokens, N), N);
+    assert_int_equal(expect_left(&x, &a, tokens, N), 1);
+    assert_int_equal(expect_left(&x, &a, tokens, N - 1), 3);
+    assert_int_equal(expect_begin(&x, &a, tokens, N), 1);
+    expect_end(&x, &prefix_public, tokens, N);
+    assert_int_equal(expect_left(&x, &a, tokens, N), 1);
+    assert_int_equal(expect_left(&x, &nobody, tokens, N), N);
+    expect_end(&x, &a, tokens, N);
     expect_fini(&x);
 }
 
@@ -112,6 +156,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_nobody_asked_is_all_left),
         cmocka_unit_test(cached_blocks_are_not_left),
+        cmocka_unit_test(public_blocks_are_not_left),
+        cmocka_unit_test(the_end_of_a_public_prompt_is_not_left),
         cmocka_unit_test(who_is_under_way_computes_for_all),
         cmocka_unit_test(others_are_rarely_mistaken),
     };
