@@ -19,6 +19,7 @@
 #define COMMAND      "serve"
 #define NO_PORT      SERVE_SANDBOX_NO_PORT
 #define MEMORY_LEAST (4 * LIMIT_BODY_BYTES) /* half of it holds a body, packed and unpacked */
+#define UNSENT_LEAST (1u << 20) /* an eighth of it holds a part of the page, and the metrics */
 #define READY_MS     200
 #define READY_BYTES  PIPE_BUF /* a pipe that has room at all has room for so many */
 
@@ -115,7 +116,8 @@ static const struct flag own_flags[] = {
      FLAG_SIZE, FLAG_FIELD(args, request_memory)},
     {"--max-unsent-memory", "SIZE",
      "of the answers that clients have not taken; one address has at\n"
-     "most half, more get 503 or the end of their stream (default: as\n"
+     "most half, more get 503 or the end of their stream; a quarter is\n"
+     "for answers that need no key (at least 1M; default: as\n"
      "--max-request-memory)",
      FLAG_SIZE, FLAG_FIELD(args, unsent_memory)},
     {"--request-timeout", "SECONDS", "for a whole answer, waiting included; then 408\n"
@@ -202,6 +204,23 @@ static void confine(struct args *args)
         serve_sandbox_confine(&args->sandbox, &files);
 }
 
+static enum status check_memory(const struct args *args, struct err *err)
+{
+    if (args->request_memory > 0 && args->request_memory < MEMORY_LEAST)
+        return err_set(
+            err, STATUS_INVALID,
+            "--max-request-memory: must be at least %uM, so that one client's half holds "
+            "the largest body, found %zu bytes",
+            MEMORY_LEAST >> 20, args->request_memory);
+    if (args->unsent_memory > 0 && args->unsent_memory < UNSENT_LEAST)
+        return err_set(
+            err, STATUS_INVALID,
+            "--max-unsent-memory: must be at least %uM, so that what one address has of it "
+            "holds the longest answer that needs no key, found %zu bytes",
+            UNSENT_LEAST >> 20, args->unsent_memory);
+    return STATUS_OK;
+}
+
 static enum status run(struct args *args, struct err *err)
 {
     enum status st = options_check(&args->options, err);
@@ -211,12 +230,8 @@ static enum status run(struct args *args, struct err *err)
         return err_set(err, STATUS_INVALID,
                        "--warm-prompts needs the prefix cache, which "
                        "--no-prefix-cache turns off");
-    if (args->request_memory > 0 && args->request_memory < MEMORY_LEAST)
-        return err_set(
-            err, STATUS_INVALID,
-            "--max-request-memory: must be at least %uM, so that one client's half holds "
-            "the largest body, found %zu bytes",
-            MEMORY_LEAST >> 20, args->request_memory);
+    if ((st = check_memory(args, err)))
+        return st;
     bool has_grpc = args->grpc_port != NO_PORT;
     if (!args->tls_cert != !args->tls_key || (args->tls_cert && !has_grpc))
         return err_set(

@@ -286,17 +286,26 @@ static void on_input(struct evbuffer *input, const struct evbuffer_cb_info *info
         throw_away(c, input);
 }
 
+struct hold *conn_unsent(struct conn *c)
+{
+    const struct http_exchange *x = c->exchange;
+    return x && x->open ? &c->open : &c->unsent;
+}
+
 /* More of the answer waits for the client, or he took some. */
 static void on_output(struct evbuffer *output, const struct evbuffer_cb_info *info, void *arg)
 {
     struct conn *c = arg;
     (void)info;
-    budget_force(&c->unsent, evbuffer_get_length(output));
+    budget_force(&c->unsent, 0);
+    budget_force(&c->open, 0);
+    budget_force(conn_unsent(c), evbuffer_get_length(output));
 }
 
 static void hold_unsent(struct conn *c)
 {
-    if (c->set->unsent && budget_open(&c->unsent, c->set->unsent, &c->peer))
+    if (c->set->unsent && budget_open(&c->unsent, c->set->unsent, &c->peer) &&
+        budget_open(&c->open, c->set->open, &c->peer))
         evbuffer_add_cb(bufferevent_get_output(c->bev), on_output, c);
 }
 
@@ -344,6 +353,7 @@ static void on_close(struct evhttp_connection *evcon, void *arg)
     forget_head(c);
     budget_end(&c->held);
     budget_end(&c->unsent);
+    budget_end(&c->open);
     if ((size_t)c->fd < set->n_fds)
         set->by_fd[c->fd] = NULL;
     set->count--;

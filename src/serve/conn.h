@@ -49,6 +49,7 @@ struct conn_set {
     void (*left)(void *arg);      /* a connection is gone; NULL: nobody wants to know */
     void *left_arg;
     struct budget *unsent; /* what clients have not taken of all answers; NULL: no bound */
+    struct budget *open;   /* and of those for which no key is asked; both or none */
     http_admit *admit;     /* NULL: all bodies are taken */
     void *admit_arg;
 };
@@ -65,7 +66,8 @@ struct conn {
     struct guard guard;
     struct guard_head
         *head;          /* while the current request's is read; NULL: none, or it was decided */
-    struct hold unsent; /* what waits in the bufferevent */
+    struct hold unsent; /* what waits in the bufferevent ... */
+    struct hold open;   /* ... or, of an answer for which no key was asked, here */
     struct hold held;   /* of its body */
     struct timeline timeline; /* received: the first byte of the current request */
     struct timeline next;     /* of one that came before the current was answered */
@@ -82,6 +84,8 @@ bool conn_refusal_at(const struct conn_set *set, size_t i, int *http_status, uin
 
 /* The connection of a request that evhttp has just delivered. */
 struct conn *conn_find(struct conn_set *set, struct evhttp_connection *evcon);
+/* What holds the answer under way. */
+struct hold *conn_unsent(struct conn *c);
 /* The request is being worked on: notices from now on when the client leaves. */
 void conn_begin(struct conn *c, void *exchange);
 /* The answer has been written. */

@@ -247,6 +247,10 @@ static enum status add_bytes(struct http_exchange *x, struct incoming *in, struc
     return added ? STATUS_OK : err_set(err, STATUS_NO_MEMORY, "no memory for the message");
 }
 
+#define LONG_ANSWER                                                                                \
+    (5 * LIMIT_STREAM_BUFFER) /* to one of many messages; a file, when it is read                  \
+                               */
+
 /* Answers the next of many messages; false: there is none, or it is wrong. */
 static bool answer_next(struct http_exchange *x, struct incoming *in, enum status *st,
                         struct err *err)
@@ -261,6 +265,11 @@ static bool answer_next(struct http_exchange *x, struct incoming *in, enum statu
     }
     if (*st == STATUS_OK && message && gzip)
         *st = grpc_inflate(&message, LIMIT_BODY_INLINE, err);
+    if (*st == STATUS_OK && message && !http_has_room(x, LONG_ANSWER)) {
+        evbuffer_free(message);
+        *st = http_no_room_to_send(x, err);
+        return false;
+    }
     if (*st || !message)
         return false;
     if (!in->got_one)
@@ -435,6 +444,7 @@ static void begin(struct server *s, struct http_exchange *x)
     const struct grpc_route *route = find(x->path);
     struct err e;
     enum status st = check(s, x, route, &e);
+    x->open = !route || !route->needs_key;
     struct incoming *in = st == STATUS_OK ? mem_zalloc(sizeof *in) : NULL;
     if (in)
         in->bytes = evbuffer_new();

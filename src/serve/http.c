@@ -208,7 +208,8 @@ void http_stream_end(struct http_exchange *x, bool cut)
 bool http_has_room(const struct http_exchange *x, size_t len)
 {
     const struct hold *unsent = x->via->unsent ? x->via->unsent(x) : NULL;
-    return !unsent || budget_fits(unsent, unsent->bytes + len);
+    bool small = len <= LIMIT_STREAM_BUFFER && x->via->stream_waiting(x) <= LIMIT_STREAM_BUFFER;
+    return small || !unsent || budget_fits(unsent, unsent->bytes + len);
 }
 
 enum status http_no_room_to_send(struct http_exchange *x, struct err *err)

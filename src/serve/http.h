@@ -56,7 +56,8 @@ struct http_exchange {
     struct salt_secret key_secret;   /* ... and what makes the salts of that key's prompts */
     const char *origin;              /* of the page that may read the answer; NULL: none may */
     struct hold held;                /* bytes of the body, wherever it is until the end */
-    const struct err *refused;       /* all there is to answer: http_fail with it; HTTP/2 only */
+    bool open; /* no key was asked for or brought: its answer has room among such alone */
+    const struct err *refused; /* all there is to answer: http_fail with it; HTTP/2 only */
     /* the answer */
     int status;       /* 0 until answered */
     int64_t retry_ms; /* what http_retry_after said; 0: nothing yet */
@@ -114,8 +115,10 @@ void http_stream_start(struct http_exchange *x, const char *content_type);
 void http_stream_write(struct http_exchange *x, const char *bytes, size_t len);
 /* With `cut` the connection is closed too: the stream ended with an error. */
 void http_stream_end(struct http_exchange *x, bool cut);
-/* May so many bytes wait for this client, beside all that waits for all? What does not fit is told
- * as an error (http_no_room_to_send), which is short and always written. */
+/* May so many bytes wait for this client, beside all that waits for all? LIMIT_STREAM_BUFFER always
+ * may where no more than that waits of this answer already: who reads is never cut for those who do
+ * not. What does not fit is told as an error (http_no_room_to_send), which is short and always
+ * written. */
 bool http_has_room(const struct http_exchange *x, size_t len);
 enum status http_no_room_to_send(struct http_exchange *x, struct err *err);
 size_t http_stream_waiting(const struct http_exchange *x); /* bytes not yet taken by the client */

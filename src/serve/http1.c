@@ -205,7 +205,7 @@ static struct evbuffer *via_take_body(struct http_exchange *x)
 
 static struct hold *via_unsent(const struct http_exchange *x)
 {
-    return &inside(x)->conn->unsent;
+    return conn_unsent(inside(x)->conn);
 }
 
 static const struct http_via http1 = {
@@ -289,6 +289,7 @@ enum status http1_open(struct http1 **out, struct event_base *base, const struct
                                  .addresses = o->addresses,
                                  .gone = on_gone,
                                  .unsent = o->unsent,
+                                 .open = o->open,
                                  .left = o->left,
                                  .left_arg = o->left_arg,
                                  .admit = o->admit,

@@ -130,7 +130,8 @@ enum status http2_open(struct http2 **out, struct event_base *base, const struct
                                   .arg = arg,
                                   .addresses = o->addresses,
                                   .unsent = o->unsent,
-                                  .requests = o->requests,
+                                  .open = o->open,
+                                  .streams = o->streams,
                                   .left = on_left,
                                   .left_arg = h};
     const struct listen_options where = {.host = o->host,

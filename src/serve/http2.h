@@ -20,7 +20,8 @@ struct http2_options {
     uint32_t max_connections;
     struct clients *addresses; /* counts the connections of each; NULL: nobody does */
     struct budget *unsent;     /* as HTTP/1.1's */
-    struct budget *requests;   /* what streams and their headers take; NULL: no bound */
+    struct budget *open;       /* likewise */
+    struct budget *streams;    /* what streams and their headers take; NULL: no bound */
     void (*left)(void *arg);   /* a connection is gone; NULL: nobody wants to know */
     void *left_arg;
     const char *tls_cert, *tls_key; /* PEM files; NULL: no TLS */

@@ -381,8 +381,10 @@ static bool submit_settings(struct http2_conn *c)
 
 static void hold_unsent(struct http2_conn *c)
 {
-    if (c->set->unsent)
+    if (c->set->unsent) {
         budget_open(&c->unsent, c->set->unsent, &c->peer);
+        budget_open(&c->open, c->set->open, &c->peer);
+    }
 }
 
 bool http2_conn_new(struct http2_set *set, struct bufferevent *bev, const struct client *peer)
@@ -440,6 +442,7 @@ void http2_conn_free(struct http2_conn *c)
     evbuffer_remove_cb(bufferevent_get_output(c->bev), on_output, c);
     bufferevent_free(c->bev);
     budget_end(&c->unsent);
+    budget_end(&c->open);
     mem_free(c);
     set->left(set->left_arg);
 }

@@ -25,8 +25,9 @@ struct http2_stream;
 /* What connections share: their listener's. */
 struct http2_set {
     struct event_base *base;
-    struct budget *unsent;   /* what clients have not taken of all answers; NULL: no bound */
-    struct budget *requests; /* what streams and their headers take; NULL: no bound */
+    struct budget *unsent;  /* what clients have not taken of all answers; NULL: no bound */
+    struct budget *open;    /* and of those for which no key is asked; both or none */
+    struct budget *streams; /* what streams and their headers take; NULL: no bound */
     http_handler *handler;
     void *arg;
     nghttp2_session_callbacks *callbacks;
@@ -50,7 +51,8 @@ struct http2_conn {
     struct http2_stream **todo_end;
     uint32_t n_streams;
     uint32_t n_closed;  /* of these, whose answer is not yet in the socket */
-    struct hold unsent; /* bytes of answers that wait in them */
+    struct hold unsent; /* bytes of answers that wait in them ... */
+    struct hold open;   /* ... and of those for which no key was asked */
     uint32_t depth;     /* how often it was entered */
     bool begun;         /* the client's preface has come */
     bool over;          /* to be freed when it is left */

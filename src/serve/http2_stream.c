@@ -13,8 +13,9 @@
 
 #define SECOND_US      INT64_C(1000000)
 #define FIELD_OVERHEAD 32 /* that each field counts beyond its bytes */
-/* Of a stream until it is freed: with its buffers, nghttp2's part, and the headers of an answer. */
-#define STREAM_BYTES (sizeof(struct http2_stream) + (4u << 10))
+/* Of a stream until it is freed: with its buffers, nghttp2's part, the headers of an answer, and
+ * what of an answer may always wait (http_has_room). */
+#define STREAM_BYTES (sizeof(struct http2_stream) + (4u << 10) + 2 * LIMIT_STREAM_BUFFER)
 
 /* Fields */
 
@@ -106,14 +107,16 @@ static void via_add_trailer(struct http_exchange *x, const char *name, const cha
     fields_add(&inside(x)->trailers, name, strlen(name), value, strlen(value));
 }
 
-static void add_unsent(struct http2_conn *c, size_t more)
-{
-    budget_force(&c->unsent, c->unsent.bytes + more);
-}
-
 static struct hold *via_unsent(const struct http_exchange *x)
 {
-    return &inside(x)->conn->unsent;
+    struct http2_conn *c = inside(x)->conn;
+    return x->open ? &c->open : &c->unsent;
+}
+
+static void add_unsent(const struct http2_stream *s, size_t more)
+{
+    struct hold *unsent = via_unsent(&s->public);
+    budget_force(unsent, unsent->bytes + more);
 }
 
 /* nghttp2 asks for the next part of the body, at most len bytes. */
@@ -126,7 +129,7 @@ static ssize_t read_out(nghttp2_session *session, int32_t id, uint8_t *bytes, si
     size_t left = evbuffer_get_length(s->out);
     if (n > 0) {
         s->taken_us = clock_now_us();
-        add_unsent(s->conn, -(size_t)n);
+        add_unsent(s, -(size_t)n);
     }
     if (left == 0 && !s->finished) {
         s->emptied |= n > 0;
@@ -178,7 +181,7 @@ static void add_out(struct http2_stream *s, const char *bytes, size_t len)
     if (len > 0 && evbuffer_add(s->out, bytes, len) != 0)
         reset(s, NGHTTP2_INTERNAL_ERROR);
     else
-        add_unsent(s->conn, len);
+        add_unsent(s, len);
 }
 
 static void via_reply(struct http_exchange *x, int status, const char *body, size_t len)
@@ -248,12 +251,25 @@ static const struct http_via http2 = {
 
 /* The life of a stream */
 
-/* Room for a stream, of what its address may have: whose key it brings is not known yet. */
+/* Room for a stream, of what its address may have: whose key it brings is not known yet. The only
+ * stream of a connection always has it, so that others with many cannot shut anybody out. */
 static bool take_room(const struct http2_conn *c, struct hold *room)
 {
-    if (c->set->requests)
-        (void)budget_open(room, c->set->requests, &c->peer); /* nothing fits always */
-    return budget_set(room, STREAM_BYTES);
+    if (c->set->streams)
+        (void)budget_open(room, c->set->streams, &c->peer); /* nothing fits always */
+    if (c->n_streams > 0)
+        return budget_set(room, STREAM_BYTES);
+    budget_force(room, STREAM_BYTES);
+    return true;
+}
+
+/* Its headers, whose sum is bounded, are those of a connection's only stream too. */
+static bool take_more_room(struct http2_stream *s, size_t more)
+{
+    if (!s->first)
+        return budget_set(&s->room, s->room.bytes + more);
+    budget_force(&s->room, s->room.bytes + more);
+    return true;
 }
 
 struct http2_stream *http2_stream_new(struct http2_conn *c, int32_t id)
@@ -267,6 +283,7 @@ struct http2_stream *http2_stream_new(struct http2_conn *c, int32_t id)
     s->conn = c;
     s->id = id;
     s->room = room;
+    s->first = c->n_streams == 0;
     s->body = evbuffer_new();
     s->out = evbuffer_new();
     if (!s->body || !s->out) {
@@ -290,7 +307,7 @@ void http2_stream_free(struct http2_stream *s)
     if (s->body)
         evbuffer_free(s->body);
     if (s->out) {
-        add_unsent(s->conn, -evbuffer_get_length(s->out));
+        add_unsent(s, -evbuffer_get_length(s->out));
         evbuffer_free(s->out);
     }
     mem_free(s);
@@ -311,8 +328,10 @@ void http2_stream_field(struct http2_stream *s, const uint8_t *name, size_t name
                         const uint8_t *value, size_t value_len)
 {
     size_t more = name_len + value_len + FIELD_OVERHEAD;
-    s->no_room = s->no_room || !budget_set(&s->room, s->room.bytes + more);
-    if (!s->no_room && !s->fields.failed)
+    if (s->fields.failed)
+        return;
+    s->no_room = s->no_room || !take_more_room(s, more);
+    if (!s->no_room)
         fields_add(&s->fields, (const char *)name, name_len, (const char *)value, value_len);
 }
 
@@ -379,7 +398,15 @@ static void refuse_room(struct http2_stream *s)
     refuse_for(s, &e, http_code_memory);
 }
 
-/* Why it cannot be served at all; NULL: it can. */
+/* A proxy that asks how the server is, among the requests of others, is told. */
+static bool is_probe(const char *path)
+{
+    return strcmp(path, "/health") == 0 || strcmp(path, "/ready") == 0 ||
+           strcmp(path, "/grpc.health.v1.Health/Check") == 0;
+}
+
+/* Why it cannot be served at all; NULL: it can. Whether there is room for its answer is asked when
+ * that is there, and its size known. */
 static const struct err *refusal(const struct http2_stream *s)
 {
     static const struct err headers = {STATUS_TOO_LARGE, "",
@@ -388,9 +415,6 @@ static const struct err *refusal(const struct http2_stream *s)
     static const struct err unread = {
         STATUS_OVERLOADED, "",
         "the answers to earlier requests on this connection have not been read"};
-    static const struct err all_unread = {
-        STATUS_UNAVAILABLE, "",
-        "the answers that clients have not taken are too large together (--max-unsent-memory)"};
     static const struct err room = {
         STATUS_UNAVAILABLE, "",
         "there is no room for the request's headers beside all others (--max-request-memory)"};
@@ -398,11 +422,10 @@ static const struct err *refusal(const struct http2_stream *s)
         return &memory;
     if (s->no_room)
         return &room;
-    if (!budget_fits(&s->conn->unsent, s->conn->unsent.bytes + 1)) {
-        budget_refuse(&s->conn->unsent);
-        return &all_unread;
-    }
-    return s->fields.failed ? &headers : s->conn->unsent.bytes > LIMIT_H2_UNSENT ? &unread : NULL;
+    if (s->fields.failed)
+        return &headers;
+    size_t waiting = s->conn->unsent.bytes + s->conn->open.bytes;
+    return waiting > LIMIT_H2_UNSENT && !is_probe(s->public.path) ? &unread : NULL;
 }
 
 /* Headers are there. The query is cut off the path, where both stand in one field. */

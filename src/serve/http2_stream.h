@@ -37,6 +37,7 @@ struct http2_stream {
     size_t body_bytes; /* all of it so far */
     size_t unread;     /* of these, what the handler has not taken: the client's window waits */
     struct hold room;  /* of the stream itself and its headers */
+    bool first;        /* it was its connection's only one when it came */
     struct timeline timeline;
     int64_t progress_us;
     bool begun; /* the handler has seen it */

@@ -123,7 +123,7 @@ static void put_refusals(const struct page *p, const struct server *s)
     for (uint32_t i = 0; i < m->n_refusals; i++)
         put_refused(p, m->refusals[i].http_status, m->refusals[i].reason, m->refusals[i].n);
     put_refused(p, 503, http_code_memory, s->request_memory.refused);
-    put_refused(p, 503, "unsent_memory", s->unsent_memory.refused);
+    put_refused(p, 503, "unsent_memory", s->unsent_memory.refused + s->open_memory.refused);
 }
 
 static void put_load(const struct page *p, const struct engine_stats *s)
@@ -202,14 +202,17 @@ static void put_server(const struct page *p, const struct server *s)
             "Log lines lost because nobody read them in time.", log_writer_dropped());
     put_refusals(p, s);
     gauge(p, "firstlight_unsent_memory_bytes", "Of answers that clients have not taken.",
-          (double)s->unsent_memory.held);
+          (double)(s->unsent_memory.held + s->open_memory.held));
     gauge(p, "firstlight_unsent_memory_most_bytes", "And at most (--max-unsent-memory).",
-          (double)s->unsent_memory.most);
-    gauge(p, "firstlight_request_memory_bytes",
-          "Held by bodies of requests until they are tokens, and by HTTP/2's streams.",
+          (double)(s->unsent_memory.most + s->open_memory.most));
+    gauge(p, "firstlight_request_memory_bytes", "Held by bodies of requests until they are tokens.",
           (double)s->request_memory.held);
     gauge(p, "firstlight_request_memory_most_bytes", "And at most (--max-request-memory).",
           (double)s->request_memory.most);
+    gauge(p, "firstlight_stream_memory_bytes", "Held by HTTP/2's streams and their headers.",
+          (double)s->stream_memory.held);
+    gauge(p, "firstlight_stream_memory_most_bytes", "And at most (as --max-request-memory).",
+          (double)s->stream_memory.most);
     const char *name = "firstlight_connections_refused_total";
     prometheus_family(p->out, name, "counter",
                       "Requests refused for their framing or pace, and connections too many.");

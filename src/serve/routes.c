@@ -383,18 +383,28 @@ bool routes_allow(struct server *s, struct http_exchange *x)
     return true;
 }
 
+/* Whoever may ask for all has that room for what needs no key too. */
+static bool brings_key(const struct server *s, const struct http_head *head)
+{
+    struct err e;
+    uint64_t key;
+    return s->keys && server_check_key(s, head->authorization, &key, NULL, &e) == STATUS_OK;
+}
+
 void routes_dispatch(void *server, struct http_exchange *x)
 {
     struct server *s = server;
     const struct http_head head = http_head_of(x);
     struct judged j = {.secret = &x->key_secret};
     x->ended = log_end;
+    x->open = true;
     if (judge(s, &head, &j)) {
         routes_refuse(x, &j.why);
         return;
     }
     x->origin = j.why.origin;
     x->key = j.key;
+    x->open = !j.route->needs_key && !brings_key(s, &head);
     if (is_preflight(&head))
         preflight(j.route, x);
     else

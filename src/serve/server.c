@@ -107,8 +107,10 @@ static void on_engine(evutil_socket_t fd, short what, void *arg)
 }
 
 /* Of one connection: a head, what is read at once, what comes ahead of an answer, what is on its
- * way out, short answers. */
-#define CONNECTION_BYTES (2 * LIMIT_HEADER_BYTES + LIMIT_PIPELINED_BYTES + (32u << 10))
+ * way out, short answers and what of a stream may always wait. Over HTTP/2 nothing comes ahead: its
+ * only stream, which asks no budget for room, takes less. */
+#define CONNECTION_BYTES                                                                           \
+    (2 * LIMIT_HEADER_BYTES + LIMIT_PIPELINED_BYTES + 2 * LIMIT_STREAM_BUFFER + (32u << 10))
 /* Of one token of a request: its id, prompt or output, twice for penalties, log probabilities. */
 #define TOKEN_BYTES (24 + (LIMIT_TOP_LOGPROBS + 2) * 8)
 /* Of one thread that reads questions: a body in one piece, JSON, a message of gRPC, a template. */
@@ -127,15 +129,16 @@ static void log_memory_bound(const struct server *s)
     size_t max = s->options.max_connections, connections = max * CONNECTION_BYTES;
     size_t reading = 2 * (size_t)READING_BYTES;
     if (s->http2)
-        connections += max * CONNECTION_BYTES; /* streams are of the requests' budget */
+        connections += max * CONNECTION_BYTES;
+    size_t unsent = s->unsent_memory.most + s->open_memory.most;
+    size_t streams = s->http2 ? s->stream_memory.most : 0;
     size_t trace = s->trace ? LIMIT_TRACE_BYTES : 0;
     log_info("server.memory_bound",
-             "total=%zu model=%zu request=%zu unsent=%zu connections=%zu outputs=%zu reading=%zu "
-             "trace=%zu",
-             model + s->request_memory.most + s->unsent_memory.most + connections + outputs +
-                 reading + trace,
-             model, s->request_memory.most, s->unsent_memory.most, connections, outputs, reading,
-             trace);
+             "total=%zu model=%zu request=%zu streams=%zu unsent=%zu connections=%zu outputs=%zu "
+             "reading=%zu trace=%zu",
+             model + s->request_memory.most + streams + unsent + connections + outputs + reading +
+                 trace,
+             model, s->request_memory.most, streams, unsent, connections, outputs, reading, trace);
 }
 
 static void announce(struct server *s)
@@ -172,18 +175,36 @@ static size_t between(size_t n, size_t least, size_t most)
     return n < least ? least : n > most ? most : n;
 }
 
+/* What can be had without a key fills a quarter of the one, and a budget beside the other. */
+static void share_memory(struct server *s, size_t request, size_t unsent)
+{
+    budget_resize(&s->request_memory, request);
+    budget_resize(&s->stream_memory, request);
+    budget_resize(&s->open_memory, unsent / 4);
+    budget_resize(&s->unsent_memory, unsent - unsent / 4);
+}
+
+static void open_budgets(struct server *s)
+{
+    struct budget *const all[] = {&s->request_memory, &s->stream_memory, &s->unsent_memory,
+                                  &s->open_memory};
+    const struct server_options *o = &s->options;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        budget_init(all[i], 0);
+    share_memory(s, o->request_memory ? o->request_memory : LIMIT_REQUEST_MEMORY_LEAST,
+                 o->unsent_memory ? o->unsent_memory : LIMIT_UNSENT_MEMORY_LEAST);
+}
+
 /* An eighth each of what is left once the KV pool has all its pages: enough for many prompts at
  * once, and little beside what parsing, outputs and the page cache of the model's file need. */
 static void size_memory(struct server *s)
 {
     size_t left = mem_available(), kv = s->info.memory.kv;
     size_t share = left > kv ? (left - kv) / 8 : 0;
-    if (s->options.request_memory == 0)
-        budget_resize(&s->request_memory,
-                      between(share, LIMIT_REQUEST_MEMORY_LEAST, LIMIT_REQUEST_MEMORY));
-    if (s->options.unsent_memory == 0)
-        budget_resize(&s->unsent_memory,
-                      between(share, LIMIT_UNSENT_MEMORY_LEAST, LIMIT_UNSENT_MEMORY));
+    size_t request = s->options.request_memory, unsent = s->options.unsent_memory;
+    share_memory(
+        s, request ? request : between(share, LIMIT_REQUEST_MEMORY_LEAST, LIMIT_REQUEST_MEMORY),
+        unsent ? unsent : between(share, LIMIT_UNSENT_MEMORY_LEAST, LIMIT_UNSENT_MEMORY));
 }
 
 static void on_loaded(evutil_socket_t fd, short what, void *arg)
@@ -410,6 +431,7 @@ static enum status open_all(struct server *s, struct err *err)
                                  .max_connections = o->max_connections,
                                  .addresses = s->addresses,
                                  .unsent = &s->unsent_memory,
+                                 .open = &s->open_memory,
                                  .left = on_left,
                                  .left_arg = s,
                                  .admit = routes_admit};
@@ -418,7 +440,8 @@ static enum status open_all(struct server *s, struct err *err)
                                   .max_connections = o->max_connections,
                                   .addresses = s->addresses,
                                   .unsent = &s->unsent_memory,
-                                  .requests = &s->request_memory,
+                                  .open = &s->open_memory,
+                                  .streams = &s->stream_memory,
                                   .left = on_left,
                                   .left_arg = s,
                                   .tls_cert = o->tls_cert,
@@ -501,10 +524,7 @@ enum status server_run(const struct server_options *options, struct err *err)
         return err_set(err, STATUS_NO_MEMORY, "no memory for the server");
     s->options = *options;
     metrics_init(&s->metrics);
-    budget_init(&s->request_memory,
-                options->request_memory ? options->request_memory : LIMIT_REQUEST_MEMORY_LEAST);
-    budget_init(&s->unsent_memory,
-                options->unsent_memory ? options->unsent_memory : LIMIT_UNSENT_MEMORY_LEAST);
+    open_budgets(s);
     s->start_us = clock_now_us();
     s->start_unix_s = clock_unix_s();
     s->loaded.fd = -1;

@@ -27,13 +27,15 @@ class Client:
     authority = "localhost"
 
     def __init__(self, address: str, window: int = 65535, timeout: float = 20,
-                 receive: int | None = None) -> None:
+                 receive: int | None = None, source: str = "") -> None:
         host, port = address.split(":")
         self.sock = socket.socket()
         self.sock.settimeout(timeout)
         self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if receive:
             self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive)
+        if source:
+            self.sock.bind((source, 0))
         self.sock.connect((host, int(port)))
         self.encoder, self.decoder = hpack.Encoder(), hpack.Decoder()
         self.next_stream = 1

@@ -8,7 +8,7 @@ import time
 from urllib.parse import urlsplit
 
 import pytest
-from h2wire import ACK, DATA, RST, SETTINGS, Client, frame, message
+from h2wire import ACK, DATA, HEADERS, RST, SETTINGS, Client, frame, message
 from wire import connect, error_of, post_bytes, raw, read_response, request
 
 TEXT = "/v1/completions"
@@ -167,6 +167,10 @@ def held(server) -> float:
     return metric(server, "firstlight_request_memory_bytes")
 
 
+def streams_held(server) -> float:
+    return metric(server, "firstlight_stream_memory_bytes")
+
+
 def wait_until(condition) -> None:
     deadline = time.monotonic() + 20
     while not condition():
@@ -286,11 +290,14 @@ def test_streams_have_a_budget(tight):
         pass
     assert int.from_bytes(frame_read[3]) == REFUSED_STREAM
     wait_until(lambda: metric(tight, "firstlight_connections") >= 2)
-    assert 8 * MIB < held(tight) <= 16 * MIB
+    # the first stream of a connection is always taken
+    assert 8 * MIB < streams_held(tight) <= 16 * MIB + 65536 and held(tight) < MIB
     assert request(tight, "GET", "/health")[0] == 200
+    with Client(grpc_address(tight)) as client:
+        assert client.answer(client.open("/ready", end=True, method="GET"))[0][":status"] == "200"
     for client in clients:
         client.sock.close()
-    wait_until(lambda: held(tight) == 0)
+    wait_until(lambda: streams_held(tight) == 0)
     with Client(grpc_address(tight)) as client:
         assert client.grpc("/grpc.health.v1.Health/Check", message(b""))["grpc-status"] == "0"
 
@@ -325,9 +332,96 @@ def test_unsent_answers_have_a_budget(servers, tiny):
     wait_until(lambda: metric(server, "firstlight_unsent_memory_bytes") == 0)
 
 
+SLOW = ("127.0.0.2", "127.0.0.3")
+
+
+def until_refused(client: Client, path: str) -> None:
+    """Asks for this and reads no body, until there is no room for more; 100 times at most."""
+    for _ in range(100):
+        stream = client.open(path, end=True, method="GET")
+        kind, _, number, payload = client.read()
+        while kind != HEADERS or number != stream:
+            if kind == HEADERS:
+                client.decoder.decode(payload)
+            kind, _, number, payload = client.read()
+        if dict(client.decoder.decode(payload))[":status"] == "503":
+            return
+
+
+def test_slow_readers_cut_nobody(servers, tiny, keys):
+    """Two addresses without a key leave unread what they can get. Who has a key and reads is
+    served by both protocols, and proxies hear that the server is ready."""
+    server = servers(tiny, "--api-key-file", keys, "--grpc-port", 0, "--max-unsent-memory", "1M")
+    slow = [Client(grpc_address(server), window=0, source=address) for address in SLOW]
+    for client in slow:
+        for path in ("/metrics", "/page/inline.js", "/health"):
+            until_refused(client, path)
+    body = padded(100).replace(b'"max_tokens":1', b'"stream":true,"max_tokens":20')
+    status, _, text = raw(server, post_bytes(TEXT, body, RIGHT.strip()))
+    assert status == 200 and text.endswith(b"data: [DONE]\n\n"), text
+    with Client(grpc_address(server)) as client:
+        fields, text = client.answer(client.post(TEXT, "application/json", body,
+                                                 ("authorization", "Bearer sk-one")))
+        assert fields[":status"] == "200" and text.endswith(b"data: [DONE]\n\n"), text
+        # who has a key has room for what needs none
+        client.open_windows()
+        stream = client.open("/metrics", ("authorization", "Bearer sk-one"), end=True, method="GET")
+        fields, page = client.answer(stream)
+        found = re.search(rb"firstlight_unsent_memory_bytes{\S+ (\S+)", page)
+        assert fields[":status"] == "200" and MIB // 8 < float(found[1]) < MIB // 2
+    for address in ("127.0.0.1", *SLOW):
+        with Client(grpc_address(server), source=address) as client:
+            stream = client.open("/ready", end=True, method="GET")
+            assert client.answer(stream)[0][":status"] == "200"
+    # also on the connection that does not read
+    for client in slow:
+        client.headers([client.open("/ready", end=True, method="GET")])
+        client.sock.close()
+    assert request(server, "GET", "/ready")[0] == 200
+    wait_until(lambda: metric(server, "firstlight_unsent_memory_bytes") == 0)
+
+
+def test_streams_without_a_key_take_no_room_from_bodies(tight):
+    """Two addresses hold all the streams they can, each with a 401 that it does not take."""
+    clients = []
+    for address in SLOW:
+        pair = [Client(grpc_address(tight), window=0, source=address) for _ in range(2)]
+        clients += pair
+        for client in pair:
+            for _ in range(1000):
+                client.open(TEXT, ("content-type", "application/json"))
+        while pair[1].read()[0] != RST:
+            pass
+    try:
+        body = post_bytes(TEXT, padded(4 * MIB), RIGHT.strip())
+        assert raw(tight, body)[0] == 200
+        with Client(grpc_address(tight)) as client:
+            answer = client.answer(client.post(TEXT, "application/json", padded(60_000),
+                                               ("authorization", "Bearer sk-one")))
+            assert answer[0][":status"] == "200"
+            stream = client.open("/ready", end=True, method="GET")
+            assert client.answer(stream)[0][":status"] == "200"
+    finally:
+        for client in clients:
+            client.sock.close()
+    wait_until(lambda: streams_held(tight) == 0)
+
+
+def test_the_least_room_for_answers(run, servers, tiny):
+    """Less is refused; the least holds each part of the page, and the metrics."""
+    result = run("serve", "--model", tiny, "--port", 0, "--max-unsent-memory", "1023K")
+    assert result.returncode == 1 and "--max-unsent-memory: must be at least 1M" in result.stderr
+    server = servers(tiny, "--max-unsent-memory", "1M")
+    page = request(server, "GET", "/")[2].decode()
+    paths = re.findall(r'(?:src|href)="(/page/[^"]+)"', page)
+    assert paths
+    for path in ("/metrics", *paths):
+        assert request(server, "GET", path)[0] == 200, path
+
+
 def test_the_sum_is_printed(tight):
     line = tight.logged("server.memory_bound")
     parts = {name: int(value) for name, value in re.findall(r"(\w+)=(\d+)", line.split("bound")[1])}
     total = parts.pop("total")
-    assert parts["request"] == 32 * MIB and sum(parts.values()) == total
+    assert parts["request"] == parts["streams"] == 32 * MIB and sum(parts.values()) == total
     assert peak_bytes(tight) < total

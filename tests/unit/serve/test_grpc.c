@@ -536,11 +536,11 @@ static void test_answers_that_nobody_reads(void **state)
                    23);
     ask(&w, 1, REFLECT, &body);
     loop(&w);
-    size_t one = w.set.first->unsent.bytes;
+    size_t one = w.set.first->open.bytes;
     assert_in_range(one, LIMIT_STREAM_BUFFER, 5 * LIMIT_STREAM_BUFFER);
     open_window(&w, "\0\0\x80\0"); /* the answers go on as they are taken */
     assert_in_range(w.got.len, 0x8000, 0x9000);
-    assert_in_range(w.set.first->unsent.bytes, 1, one);
+    assert_in_range(w.set.first->open.bytes, 1, one);
     buf_fini(&body);
     close_world(&w);
 }
@@ -666,6 +666,31 @@ static void test_a_stream_without_room_ends(void **state)
     close_world(&w);
 }
 
+/* What others leave unread cuts nobody who reads. */
+static void test_who_reads_is_not_cut(void **state)
+{
+    static struct budget budget;
+    const struct question q = {"/v1/completions", 20, 4, 60, 0};
+    struct client who = clients_of_address(NULL);
+    struct hold others = {0};
+    struct world w;
+    (void)state;
+    budget_init(&budget, 12 << 10);
+    open_world(&w, NULL, 0);
+    assert_true(budget_open(&w.set.first->unsent, &budget, &who));
+    assert_true(budget_open(&others, &budget, &who) && budget_set(&others, 6 << 10));
+    send_question(&w, 1, &q);
+    for (int i = 0; i < 400 && (i < 10 || w.server.calls); i++)
+        turn(&w);
+    assert_null(w.server.calls);
+    buf_putc(&w.got, '\0');
+    assert_non_null(memmem(w.got.data, w.got.len, "data: [DONE]", 12));
+    assert_int_equal(budget.held, 6 << 10);
+    assert_int_equal(budget.refused, 0);
+    budget_end(&others);
+    close_world(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -681,6 +706,7 @@ int main(void)
         cmocka_unit_test(test_a_client_that_reads_late),
         cmocka_unit_test(test_answers_that_nobody_reads),
         cmocka_unit_test(test_a_stream_without_room_ends),
+        cmocka_unit_test(test_who_reads_is_not_cut),
         cmocka_unit_test(test_a_body_is_never_cut),
         cmocka_unit_test(test_a_stream_that_lost_text_ends),
     };
