@@ -15,10 +15,10 @@ struct client admit_client(const struct server *s, bool needs_key, uint64_t key,
     return s->keys && needs_key ? clients_of_key(key) : clients_of_address(peer);
 }
 
-enum status admit_body(struct server *s, struct hold *held, const struct client *who,
+enum status admit_body(struct budget *of, struct hold *held, const struct client *who,
                        size_t announced, struct err *err)
 {
-    if (!budget_open(held, &s->request_memory, who))
+    if (!budget_open(held, of, who))
         return http_no_room(held, err);
     if (budget_fits(held, announced))
         return STATUS_OK;

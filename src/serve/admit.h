@@ -20,9 +20,9 @@ struct client admit_client(const struct server *s, bool needs_key, uint64_t key,
 /* Of a request that needs a key. */
 struct client admit_client_of(const struct server *s, const struct http_exchange *x);
 
-/* A body comes, of so many bytes in all (0: unknown); from here on it is held of the
- * server's budget. STATUS_UNAVAILABLE: there is no room for it, which was counted. */
-enum status admit_body(struct server *s, struct hold *held, const struct client *who,
+/* A body comes, of so many bytes in all (0: unknown); from here on it is held of this
+ * budget. STATUS_UNAVAILABLE: there is no room for it, which was counted. */
+enum status admit_body(struct budget *of, struct hold *held, const struct client *who,
                        size_t announced, struct err *err);
 
 /* A request comes. STATUS_OVERLOADED: *limit is the one that is reached, for /metrics, and the

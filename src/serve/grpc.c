@@ -426,14 +426,16 @@ static size_t announced(const struct http_exchange *x)
     return n < LIMIT_BODY_BYTES ? (size_t)n : LIMIT_BODY_BYTES;
 }
 
-/* What arrives is held of the budget; false: there is no room for it, and that was told. */
+/* What arrives is held of a budget: without a key, of that of the streams. False: there is no room
+ * for it, and that was told. */
 static bool hold_body(struct server *s, struct http_exchange *x, bool needs_key)
 {
     struct sockaddr_storage peer;
     struct err e;
     bool known = http_peer(x, &peer);
     struct client who = admit_client(s, needs_key, x->key, known ? (struct sockaddr *)&peer : NULL);
-    if (admit_body(s, &x->held, &who, announced(x), &e) == STATUS_OK)
+    struct budget *of = needs_key ? &s->request_memory : &s->stream_memory;
+    if (admit_body(of, &x->held, &who, announced(x), &e) == STATUS_OK)
         return true;
     http_fail(x, &e, http_code_memory);
     return false;

@@ -44,7 +44,7 @@ struct server {
     struct budget unsent_memory; /* answers that clients have not taken ... */
     struct budget open_memory;   /* ... and those of them for which no key is asked */
     struct budget request_memory; /* the bodies of requests, until they are tokens */
-    struct budget stream_memory;  /* streams of HTTP/2, whose addresses need no key for them */
+    struct budget stream_memory;  /* streams of HTTP/2, and bodies that need no key */
     struct clients *clients;      /* NULL without --max-requests-per-client */
     struct clients *addresses;    /* of connections; NULL without --max-connections-per-address */
     struct rates *rates; /* NULL without --max-requests-per-second, --max-tokens-per-second */

@@ -122,7 +122,7 @@ static void put_refusals(const struct page *p, const struct server *s)
                       "Requests that were not taken, by status and why.");
     for (uint32_t i = 0; i < m->n_refusals; i++)
         put_refused(p, m->refusals[i].http_status, m->refusals[i].reason, m->refusals[i].n);
-    put_refused(p, 503, http_code_memory, s->request_memory.refused);
+    put_refused(p, 503, http_code_memory, s->request_memory.refused + s->stream_memory.refused);
     put_refused(p, 503, "unsent_memory", s->unsent_memory.refused + s->open_memory.refused);
 }
 
@@ -209,7 +209,8 @@ static void put_server(const struct page *p, const struct server *s)
           (double)s->request_memory.held);
     gauge(p, "firstlight_request_memory_most_bytes", "And at most (--max-request-memory).",
           (double)s->request_memory.most);
-    gauge(p, "firstlight_stream_memory_bytes", "Held by HTTP/2's streams and their headers.",
+    gauge(p, "firstlight_stream_memory_bytes",
+          "Held by HTTP/2's streams, their headers, and bodies that need no key.",
           (double)s->stream_memory.held);
     gauge(p, "firstlight_stream_memory_most_bytes", "And at most (as --max-request-memory).",
           (double)s->stream_memory.most);

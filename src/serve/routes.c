@@ -344,7 +344,7 @@ bool routes_admit(void *server, const struct http_head *head, const struct socka
         return false;
     struct client who = admit_client(s, j.route->needs_key, j.key, peer);
     size_t announced = head->announced == HTTP_UNANNOUNCED ? 0 : head->announced;
-    if (admit_body(s, held, &who, announced, &why->err) == STATUS_OK)
+    if (admit_body(&s->request_memory, held, &who, announced, &why->err) == STATUS_OK)
         return true;
     why->code = http_code_memory;
     return false;

@@ -407,6 +407,25 @@ def test_streams_without_a_key_take_no_room_from_bodies(tight):
     wait_until(lambda: streams_held(tight) == 0)
 
 
+def test_messages_without_a_key_take_no_room_from_bodies(tight):
+    clients = [Client(grpc_address(tight), source=address) for address in SLOW]
+    for client in clients:
+        client.send(frame(SETTINGS, ACK))
+        for _ in range(6):
+            stream = client.open("/grpc.health.v1.Health/Check",
+                                 ("content-type", "application/grpc"))
+            payload = message(b"", length=BODY - 100) + b" " * (5 * MIB // 2)
+            for at in range(0, len(payload), 16384):
+                client.send(frame(DATA, 0, stream, payload[at:at + 16384]))
+    wait_until(lambda: streams_held(tight) > 24 * MIB)
+    assert held(tight) == 0
+    body = post_bytes(TEXT, padded(4 * MIB), RIGHT.strip())
+    assert raw(tight, body)[0] == 200
+    for client in clients:
+        client.sock.close()
+    wait_until(lambda: streams_held(tight) == 0)
+
+
 def test_the_least_room_for_answers(run, servers, tiny):
     """Less is refused; the least holds each part of the page, and the metrics."""
     result = run("serve", "--model", tiny, "--port", 0, "--max-unsent-memory", "1023K")
