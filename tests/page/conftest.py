@@ -5,23 +5,19 @@ violation of the Content-Security-Policy, an exception or an error on the consol
 """
 
 import importlib.util
-import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from selenium import webdriver
-from selenium.webdriver.chrome.options import Options
-from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.ui import WebDriverWait
 
+from chromium import PATIENCE, make_driver
 from stub import ROOT, Stub
-
-PATIENCE = 60  # seconds for what takes a moment on a machine that is not busy
 
 # The server's fixtures are those of the black box tests.
 _spec = importlib.util.spec_from_file_location("e2e_conftest", ROOT / "tests/e2e/conftest.py")
@@ -165,27 +161,6 @@ _PASSING = tuple(
         "ElementNotInteractableException",
     )
 )
-
-
-def make_driver(folder: Path, *more: str) -> webdriver.Chrome:
-    options = Options()
-    options.binary_location = "/usr/bin/chromium"
-    for argument in (
-        "--headless=new",
-        "--disable-gpu",
-        "--disable-dev-shm-usage",
-        "--disable-background-networking",
-        "--disable-component-update",
-        "--no-first-run",
-        "--window-size=1280,800",
-        f"--user-data-dir={folder}/profile",
-        *more,
-    ):
-        options.add_argument(argument)
-    if os.geteuid() == 0:
-        options.add_argument("--no-sandbox")
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    return webdriver.Chrome(options, Service("/usr/bin/chromedriver"))
 
 
 @pytest.fixture(scope="session")

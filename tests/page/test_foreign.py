@@ -5,7 +5,7 @@ import threading
 from urllib.parse import urlsplit
 
 import pytest
-from conftest import PATIENCE, make_driver
+from chromium import PATIENCE, make_driver
 
 # What a page asks, and what it comes to know.
 ASK = """
