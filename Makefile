@@ -220,6 +220,11 @@ soak soak-tsan: soak%: model venv
 	TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1 .venv/bin/python tests/soak/soak.py \
 	    build/$(if $*,tsan,asan)/firstlight tests/golden/tiny/base.gguf $(or $(SECONDS),$(SOAK_SECONDS))
 
+# Figures, not a test: make attacks SECONDS=5 ATTACKS="1 6". Nothing else may run meanwhile.
+.PHONY: attacks
+attacks: all model venv ## what attackers cost the other clients: gaps, TTFT and /health, without and with them
+	.venv/bin/python tests/soak/attacks.py build/firstlight $(MODEL) $(or $(SECONDS),10) 5 $(ATTACKS)
+
 .PHONY: asan ubsan tsan
 asan: ## the tests of `unit` under AddressSanitizer
 ubsan: ## the tests of `unit` under UndefinedBehaviorSanitizer

@@ -78,6 +78,7 @@
 #define LIMIT_SSE_COMMENT_SECONDS  15          /* --sse-comment */
 #define LIMIT_WRITE_SECONDS        60 /* a client that takes nothing of its answer for so long */
 #define LIMIT_LINGER_SECONDS       2  /* a refused connection stays to read its answer */
+#define LIMIT_DISCARD_PER_SECOND   (16u << 20) /* bytes that are read for nothing, of each port */
 #define LIMIT_PIPELINED_BYTES      (64u << 10) /* sent ahead of the answer to an earlier request */
 #define LIMIT_STREAM_BUFFER        (4u << 10)  /* written and not yet taken; then tokens gather */
 #define LIMIT_COALESCE_MS          10000       /* --grpc-coalesce-ms */
@@ -91,7 +92,7 @@
 #define LIMIT_H2_PONG_SECONDS      20     /* for its answer */
 #define LIMIT_H2_IDLE_FRAMES       200    /* in a second: pings, settings, priorities, empty data */
 #define LIMIT_H2_RESETS            200    /* streams reset in a second, beyond LIMIT_H2_STREAMS */
-#define LIMIT_TLS_US_PER_SECOND    100000 /* of the I/O thread for TLS handshakes */
+#define LIMIT_TLS_US_PER_SECOND    100000 /* of a processor for TLS handshakes */
 #define LIMIT_TLS_WAITING          64     /* connections that wait for theirs */
 #define LIMIT_TLS_WAITING_EACH     8      /* of one address */
 #define LIMIT_TRACE_LINES          4096   /* of --record that wait for the disk; more are dropped */

@@ -117,6 +117,7 @@ static void answer(struct conn *c, int http_status, const struct http_refusal *w
     shutdown(c->fd, SHUT_WR);
     forget_head(c);
     c->phase = CONN_REFUSED;
+    c->progress_us = clock_now_us();
     set_timer(c, LIMIT_LINGER_SECONDS * SECOND_US);
 }
 
@@ -263,6 +264,39 @@ static void run_ahead(struct conn *c, size_t n)
         conn_shut(c);
 }
 
+/* A refused client sends on: his answer would be lost if the connection ended before he reads it.
+ * But what is read for nothing, of all of them together, has its allowance; who goes on when it is
+ * used up waits, and finds the end of the connection if that takes too long. */
+static void discard(struct conn *c, struct evbuffer *input)
+{
+    struct allowance *may = &c->set->discards;
+    int64_t left_us = c->progress_us + LIMIT_LINGER_SECONDS * SECOND_US - clock_now_us();
+    allowance_use(may, (int64_t)evbuffer_get_length(input));
+    evbuffer_drain(input, evbuffer_get_length(input));
+    int64_t wait_us = allowance_wait_us(may);
+    if (wait_us == 0 || left_us <= 0)
+        return;
+    bufferevent_disable(c->bev, EV_READ);
+    set_timer(c, wait_us < left_us ? wait_us : left_us);
+}
+
+/* The time to stay is over, or that to wait. Whoever still sends then is reset: he would wait for
+ * room that nobody makes. */
+static void linger(struct conn *c)
+{
+    static const struct linger reset = {.l_onoff = 1};
+    int64_t left_us = c->progress_us + LIMIT_LINGER_SECONDS * SECOND_US - clock_now_us();
+    bool waited = !(bufferevent_get_enabled(c->bev) & EV_READ);
+    bufferevent_enable(c->bev, EV_READ); /* or the end would not be read either */
+    if (left_us > 0) {
+        set_timer(c, left_us);
+        return;
+    }
+    if (waited)
+        setsockopt(c->fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+    conn_shut(c);
+}
+
 /* Called by libevent when bytes have come in, before evhttp looks at them. */
 static void on_input(struct evbuffer *input, const struct evbuffer_cb_info *info, void *arg)
 {
@@ -270,7 +304,7 @@ static void on_input(struct evbuffer *input, const struct evbuffer_cb_info *info
     if (info->n_added == 0)
         return;
     if (c->phase == CONN_REFUSED) {
-        evbuffer_drain(input, evbuffer_get_length(input));
+        discard(c, input);
         return;
     }
     if (c->phase == CONN_BUSY) {
@@ -471,8 +505,10 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
         reading_timer(c);
         break;
     case CONN_IDLE:
-    case CONN_REFUSED:
         conn_shut(c);
+        break;
+    case CONN_REFUSED:
+        linger(c);
         break;
     case CONN_BUSY:
         break;
@@ -499,6 +535,11 @@ struct bufferevent *conn_new(struct event_base *base, void *arg)
     set->count++;
     pause_listener(set);
     return bev;
+}
+
+void conn_set_init(struct conn_set *set)
+{
+    allowance_init(&set->discards, LIMIT_DISCARD_PER_SECOND, LIMIT_DISCARD_PER_SECOND);
 }
 
 void conn_set_fini(struct conn_set *set)

@@ -17,6 +17,7 @@
 #define FIRSTLIGHT_SERVE_CONN_H
 
 #include "base/err.h"
+#include "base/allowance.h"
 #include "base/timeline.h"
 #include "serve/clients.h"
 #include "serve/guard.h"
@@ -45,6 +46,7 @@ struct conn_set {
     struct conn **by_fd;       /* n_fds entries, NULL where there is none */
     size_t n_fds;
     uint64_t refused[CONN_REFUSALS];
+    struct allowance discards;    /* bytes that refused clients go on to send */
     void (*gone)(void *exchange); /* the client left, or was shut out, before the answer's end */
     void (*left)(void *arg);      /* a connection is gone; NULL: nobody wants to know */
     void *left_arg;
@@ -72,12 +74,13 @@ struct conn {
     struct timeline timeline; /* received: the first byte of the current request */
     struct timeline next;     /* of one that came before the current was answered */
     size_t ahead;             /* bytes of that, not yet seen by the guard */
-    int64_t progress_us;      /* when bytes came last */
+    int64_t progress_us;      /* when bytes came last; when it was refused */
     void *exchange;           /* the http_exchange under way, NULL when none */
 };
 
 /* For evhttp_set_bevcb, arg the conn_set. */
 struct bufferevent *conn_new(struct event_base *base, void *arg);
+void conn_set_init(struct conn_set *set); /* what begins as something else than zero */
 void conn_set_fini(struct conn_set *set);
 /* How many were refused with the i-th status; false past the end. */
 bool conn_refusal_at(const struct conn_set *set, size_t i, int *http_status, uint64_t *n);

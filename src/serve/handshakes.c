@@ -1,6 +1,6 @@
 #include "serve/handshakes.h"
 
-#include "base/clock.h"
+#include "base/allowance.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -9,7 +9,6 @@
 #include <string.h>
 
 #define SECOND_US INT64_C(1000000)
-#define BURST_US  LIMIT_TLS_US_PER_SECOND /* what a second without any saves up */
 
 struct waiting {
     int fd;
@@ -19,9 +18,8 @@ struct waiting {
 struct handshakes {
     struct handshakes_options o;
     struct event *timer;
-    int64_t left_us; /* of the thread's time, at at_us */
-    int64_t at_us;
-    struct client last; /* who was started last */
+    struct allowance time_us; /* that handshakes may take */
+    struct client last;       /* who was started last */
     struct waiting waiting[LIMIT_TLS_WAITING];
     uint32_t n;
 };
@@ -31,21 +29,9 @@ static bool same(const struct client *a, const struct client *b)
     return memcmp(a, b, sizeof *a) == 0;
 }
 
-static bool has_time(struct handshakes *h)
-{
-    int64_t now = clock_now_us(), passed = now - h->at_us;
-    h->at_us = now;
-    if (passed > SECOND_US)
-        passed = SECOND_US;
-    h->left_us += passed * LIMIT_TLS_US_PER_SECOND / SECOND_US;
-    if (h->left_us > BURST_US)
-        h->left_us = BURST_US;
-    return h->left_us > 0;
-}
-
 static void start(struct handshakes *h, int fd, const struct client *who)
 {
-    h->left_us -= h->o.cost_us;
+    allowance_use(&h->time_us, h->o.cost_us);
     h->last = *who;
     h->o.start(h->o.arg, fd, who);
 }
@@ -66,7 +52,7 @@ static struct waiting take_next(struct handshakes *h)
 
 static void wait_for_time(struct handshakes *h)
 {
-    int64_t us = (1 - h->left_us) * SECOND_US / LIMIT_TLS_US_PER_SECOND;
+    int64_t us = allowance_wait_us(&h->time_us);
     struct timeval tv = {.tv_sec = us / SECOND_US, .tv_usec = us % SECOND_US};
     if (h->n > 0)
         event_add(h->timer, &tv);
@@ -77,7 +63,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
     struct handshakes *h = arg;
     (void)fd;
     (void)what;
-    while (h->n > 0 && has_time(h)) {
+    while (h->n > 0 && allowance_has(&h->time_us)) {
         struct waiting w = take_next(h);
         start(h, w.fd, &w.who);
     }
@@ -94,7 +80,7 @@ static bool has_place(const struct handshakes *h, const struct client *who)
 
 void handshakes_add(struct handshakes *h, int fd, const struct client *who)
 {
-    if (h->n == 0 && has_time(h)) {
+    if (h->n == 0 && allowance_has(&h->time_us)) {
         start(h, fd, who);
         return;
     }
@@ -119,8 +105,8 @@ enum status handshakes_open(struct handshakes **out, const struct handshakes_opt
     struct handshakes *h = mem_zalloc(sizeof *h);
     if (h) {
         h->o = *o;
-        h->at_us = clock_now_us();
-        h->left_us = BURST_US;
+        /* what a second without any saves up may come at once */
+        allowance_init(&h->time_us, LIMIT_TLS_US_PER_SECOND, LIMIT_TLS_US_PER_SECOND);
         h->timer = evtimer_new(o->base, on_timer, h);
     }
     if (!h || !h->timer) {

@@ -1,11 +1,11 @@
-/* When connections may begin their TLS handshake: each costs the I/O thread a signature (3 ms with
- * an RSA key of 4,096 bits), and who only connects must not take its time from those it serves.
+/* When connections may begin their TLS handshake: each costs a signature (3 ms with an RSA key of
+ * 4,096 bits), and who only connects must not take processors from those who are served.
  *
  *     accepted ─► handshakes_add ─┬─ there is time ──► start(fd)
  *                                 ├─ waits, addresses in turn ──► start(fd)
  *                                 └─ too many wait, in all or of this address: drop(fd)
  *
- * All handshakes together take at most LIMIT_TLS_US_PER_SECOND of the thread. I/O thread only. */
+ * All handshakes together take at most LIMIT_TLS_US_PER_SECOND. I/O thread only. */
 #ifndef FIRSTLIGHT_SERVE_HANDSHAKES_H
 #define FIRSTLIGHT_SERVE_HANDSHAKES_H
 

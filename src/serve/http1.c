@@ -294,6 +294,7 @@ enum status http1_open(struct http1 **out, struct event_base *base, const struct
                                  .left_arg = o->left_arg,
                                  .admit = o->admit,
                                  .admit_arg = arg};
+    conn_set_init(&h->conns);
     h->evhttp = evhttp_new(base);
     h->scratch = evbuffer_new();
     enum status st = h->evhttp && h->scratch

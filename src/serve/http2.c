@@ -6,11 +6,13 @@
 #include "serve/http2_conn.h"
 #include "serve/listen.h"
 #include "serve/tls.h"
+#include "serve/tls_accept.h"
 
 #include <event2/bufferevent.h>
 #include <event2/bufferevent_ssl.h>
 #include <event2/event.h>
 #include <openssl/ssl.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -18,29 +20,14 @@ struct http2 {
     struct http2_set conns;
     struct evconnlistener *listener;
     SSL_CTX *tls;                  /* NULL: none */
-    struct handshakes *handshakes; /* with TLS */
+    struct handshakes *handshakes; /* that wait, with TLS */
+    struct tls_accepts accepts;    /* and those under way */
     uint32_t max_connections;
     uint64_t refused;
     void (*left)(void *arg); /* the owner's */
     void *left_arg;
     char url[LISTEN_URL_BYTES];
 };
-
-static struct bufferevent *make_bufferevent(struct http2 *h, int fd)
-{
-    if (!h->tls)
-        return bufferevent_socket_new(h->conns.base, fd, BEV_OPT_CLOSE_ON_FREE);
-    SSL *ssl = SSL_new(h->tls);
-    if (!ssl)
-        return NULL;
-    struct bufferevent *bev = bufferevent_openssl_socket_new(
-        h->conns.base, fd, ssl, BUFFEREVENT_SSL_ACCEPTING, BEV_OPT_CLOSE_ON_FREE);
-    if (bev)
-        bufferevent_openssl_set_allow_dirty_shutdown(bev, 1);
-    else
-        SSL_free(ssl);
-    return bev;
-}
 
 /* SETTINGS, with which a server begins, then GOAWAY: no stream, ENHANCE_YOUR_CALM. */
 static const char go_away[] = "\0\0\0\4\0\0\0\0\0"
@@ -64,19 +51,64 @@ static void leave(struct http2 *h, const struct client *who)
         clients_leave(h->conns.addresses, who);
 }
 
-static void begin(void *arg, int fd, const struct client *who)
+static void on_left(void *arg);
+
+/* A connection that speaks HTTP/2 from now on; its bufferevent, or NULL: no memory. */
+static void begin(struct http2 *h, struct bufferevent *bev, const struct client *who)
+{
+    if (bev && http2_conn_new(&h->conns, bev, who))
+        return;
+    if (bev)
+        bufferevent_free(bev);
+    log_warn("connection.refused", "reason=\"no memory\"");
+    leave(h, who);
+    on_left(h);
+}
+
+static bool speaks_h2(const SSL *ssl)
+{
+    const unsigned char *name;
+    unsigned len;
+    SSL_get0_alpn_selected(ssl, &name, &len);
+    return len == 2 && memcmp(name, "h2", 2) == 0;
+}
+
+static void on_handshake(void *arg, SSL *ssl, int fd, const struct client *who)
 {
     struct http2 *h = arg;
-    struct bufferevent *bev = make_bufferevent(h, fd);
-    bool made = bev && http2_conn_new(&h->conns, bev, who);
-    if (bev && !made) {
-        bufferevent_free(bev);
-        log_warn("connection.refused", "reason=\"no memory\"");
-    } else if (!bev) {
+    if (ssl && speaks_h2(ssl)) {
+        struct bufferevent *bev = bufferevent_openssl_socket_new(
+            h->conns.base, fd, ssl, BUFFEREVENT_SSL_OPEN, BEV_OPT_CLOSE_ON_FREE);
+        if (bev) {
+            bufferevent_openssl_set_allow_dirty_shutdown(bev, 1);
+            begin(h, bev, who);
+            return;
+        }
+    }
+    if (ssl) {
+        SSL_free(ssl);
         close(fd);
     }
-    if (!made)
-        leave(h, who);
+    leave(h, who);
+    on_left(h);
+}
+
+static void start_handshake(void *arg, int fd, const struct client *who)
+{
+    struct http2 *h = arg;
+    if (tls_accept_start(&h->accepts, h->tls, fd, who))
+        return;
+    log_warn("connection.refused", "reason=\"no memory\"");
+    leave(h, who);
+    close(fd);
+}
+
+static void start(struct http2 *h, int fd, const struct client *who)
+{
+    struct bufferevent *bev = bufferevent_socket_new(h->conns.base, fd, BEV_OPT_CLOSE_ON_FREE);
+    if (!bev)
+        close(fd);
+    begin(h, bev, who);
 }
 
 /* There is no place to wait for the handshake. */
@@ -86,6 +118,11 @@ static void drop(void *arg, int fd, const struct client *who)
     h->refused++;
     leave(h, who);
     close(fd);
+}
+
+static uint32_t count(const struct http2 *h)
+{
+    return h->conns.count + h->accepts.count;
 }
 
 static void on_accept(struct evconnlistener *listener, int fd, struct sockaddr *peer, int len,
@@ -101,16 +138,16 @@ static void on_accept(struct evconnlistener *listener, int fd, struct sockaddr *
     if (h->handshakes)
         handshakes_add(h->handshakes, fd, &who);
     else
-        begin(h, fd, &who);
+        start(h, fd, &who);
     /* who comes now waits in the kernel until somebody has left */
-    if (h->conns.count >= h->max_connections)
+    if (count(h) >= h->max_connections)
         evconnlistener_disable(listener);
 }
 
 static void on_left(void *arg)
 {
     struct http2 *h = arg;
-    if (h->listener && !h->conns.draining && h->conns.count < h->max_connections)
+    if (h->listener && !h->conns.draining && count(h) < h->max_connections)
         evconnlistener_enable(h->listener);
     if (h->left)
         h->left(h->left_arg);
@@ -134,6 +171,8 @@ enum status http2_open(struct http2 **out, struct event_base *base, const struct
                                   .streams = o->streams,
                                   .left = on_left,
                                   .left_arg = h};
+    h->accepts =
+        (struct tls_accepts){.base = base, .workers = o->workers, .done = on_handshake, .arg = h};
     const struct listen_options where = {.host = o->host,
                                          .port = o->port,
                                          .flag = "--grpc-port",
@@ -141,7 +180,7 @@ enum status http2_open(struct http2 **out, struct event_base *base, const struct
     enum status st = o->tls_cert ? tls_open(&h->tls, o->tls_cert, o->tls_key, err) : STATUS_OK;
     const struct handshakes_options handshakes = {.base = base,
                                                   .cost_us = h->tls ? tls_handshake_us(h->tls) : 0,
-                                                  .start = begin,
+                                                  .start = start_handshake,
                                                   .drop = drop,
                                                   .arg = h};
     if (h->tls)
@@ -168,6 +207,7 @@ void http2_close(struct http2 *h)
     if (listener)
         evconnlistener_free(listener);
     handshakes_close(h->handshakes);
+    tls_accepts_end(&h->accepts);
     http2_conn_set_fini(&h->conns);
     tls_close(h->tls);
     mem_free(h);

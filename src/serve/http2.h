@@ -13,6 +13,7 @@
 struct clients;
 struct event_base;
 struct http2;
+struct text_worker;
 
 struct http2_options {
     const char *host;
@@ -25,6 +26,7 @@ struct http2_options {
     void (*left)(void *arg);   /* a connection is gone; NULL: nobody wants to know */
     void *left_arg;
     const char *tls_cert, *tls_key; /* PEM files; NULL: no TLS */
+    struct text_worker *workers;    /* for handshakes; closed later than the listener */
 };
 
 /* Binds and listens. STATUS_UNAVAILABLE names an address that is taken. */

@@ -8,11 +8,9 @@
 
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
-#include <event2/bufferevent_ssl.h>
 #include <event2/event.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <openssl/ssl.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -259,10 +257,35 @@ static bool is_other_protocol(struct http2_conn *c, struct evbuffer *in)
     return true;
 }
 
+static void read_on(evutil_socket_t fd, short what, void *arg)
+{
+    struct http2_conn *c = arg;
+    (void)fd;
+    (void)what;
+    bufferevent_enable(c->bev, EV_READ);
+}
+
+/* Of what was just read, `kept` bytes are of bodies. The rest has its allowance, all connections
+ * together; whoever sends much of it when that is used up is not read for a moment. */
+static void pay(struct http2_conn *c, size_t len, uint64_t kept)
+{
+    struct allowance *may = &c->set->discards;
+    size_t rest = len - (size_t)kept;
+    allowance_use(may, (int64_t)rest);
+    int64_t us = allowance_wait_us(may);
+    if (us == 0 || rest < FRAME_BYTES / 4)
+        return;
+    struct timeval wait = {.tv_sec = us / SECOND_US, .tv_usec = us % SECOND_US};
+    bufferevent_disable(c->bev, EV_READ);
+    event_add(&c->read_on, &wait);
+}
+
 static void on_read(struct bufferevent *bev, void *arg)
 {
     struct http2_conn *c = arg;
     struct evbuffer *in = bufferevent_get_input(bev);
+    size_t came = evbuffer_get_length(in);
+    uint64_t kept = c->kept;
     http2_conn_enter(c);
     c->heard_us = clock_now_us();
     c->pinged = false;
@@ -276,6 +299,7 @@ static void on_read(struct bufferevent *bev, void *arg)
         else
             evbuffer_drain(in, (size_t)n);
     }
+    pay(c, came - evbuffer_get_length(in), c->kept - kept);
     http2_conn_leave(c);
 }
 
@@ -314,22 +338,14 @@ static void on_turn(evutil_socket_t fd, short what, void *arg)
     http2_conn_leave(c);
 }
 
-static bool speaks_h2(const struct bufferevent *bev)
-{
-    const unsigned char *name;
-    unsigned len = 0;
-    SSL *ssl = bufferevent_openssl_get_ssl((struct bufferevent *)(uintptr_t)bev);
-    if (ssl)
-        SSL_get0_alpn_selected(ssl, &name, &len);
-    return !ssl || (len == 2 && memcmp(name, "h2", 2) == 0);
-}
-
+/* The client left, or does not read; everything else comes as bytes. */
 static void on_event(struct bufferevent *bev, short what, void *arg)
 {
     struct http2_conn *c = arg;
+    (void)bev;
+    (void)what;
     http2_conn_enter(c);
-    if (!(what & BEV_EVENT_CONNECTED) || !speaks_h2(bev))
-        c->over = true;
+    c->over = true;
     http2_conn_leave(c);
 }
 
@@ -412,6 +428,7 @@ bool http2_conn_new(struct http2_set *set, struct bufferevent *bev, const struct
     set->count++;
     event_assign(&c->tick, set->base, -1, 0, on_tick, c);
     event_assign(&c->turn, set->base, -1, 0, on_turn, c);
+    event_assign(&c->read_on, set->base, -1, 0, read_on, c);
     event_add(&c->tick, &second);
     setsockopt(bufferevent_getfd(bev), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     bufferevent_setcb(bev, on_read, on_written, on_event, c);
@@ -438,6 +455,7 @@ void http2_conn_free(struct http2_conn *c)
         clients_leave(set->addresses, &c->peer);
     event_del(&c->tick);
     event_del(&c->turn);
+    event_del(&c->read_on);
     nghttp2_session_del(c->session);
     evbuffer_remove_cb(bufferevent_get_output(c->bev), on_output, c);
     bufferevent_free(c->bev);
@@ -456,6 +474,7 @@ void http2_conn_drain(struct http2_conn *c)
 
 enum status http2_conn_set_init(struct http2_set *set, struct err *err)
 {
+    allowance_init(&set->discards, LIMIT_DISCARD_PER_SECOND, LIMIT_DISCARD_PER_SECOND);
     if (nghttp2_session_callbacks_new(&set->callbacks) != 0 ||
         nghttp2_option_new(&set->option) != 0)
         return err_set(err, STATUS_NO_MEMORY, "no memory for the HTTP/2 server");

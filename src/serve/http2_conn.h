@@ -10,6 +10,7 @@
 #ifndef FIRSTLIGHT_SERVE_HTTP2_CONN_H
 #define FIRSTLIGHT_SERVE_HTTP2_CONN_H
 
+#include "base/allowance.h"
 #include "base/timeline.h"
 #include "serve/clients.h"
 #include "serve/http.h"
@@ -35,6 +36,7 @@ struct http2_set {
     struct http2_conn *first;
     uint32_t count;
     struct clients *addresses; /* counts the connections of each; NULL: nobody does */
+    struct allowance discards; /* bytes that are of no body that anybody will read */
     bool draining;
     void (*left)(void *arg); /* a connection has gone */
     void *left_arg;
@@ -57,13 +59,14 @@ struct http2_conn {
     bool begun;         /* the client's preface has come */
     bool over;          /* to be freed when it is left */
     bool told;          /* of the drain, for good */
+    uint64_t kept;      /* bytes of bodies, that somebody will read */
     uint64_t queued;    /* bytes that went to the bufferevent */
     uint64_t written;   /* of these, to the socket */
     int64_t heard_us;   /* when bytes came last */
     bool pinged;        /* and nothing came since */
     int64_t calm_us;    /* start of the second that `frames` counts */
     uint32_t frames;    /* that ask for work and bring nothing */
-    struct event tick, turn;
+    struct event tick, turn, read_on;
 };
 
 /* Takes over the bufferevent, and its place among set->addresses (peer; NULL: unknown, where there

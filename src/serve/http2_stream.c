@@ -371,6 +371,7 @@ void http2_stream_data(struct http2_stream *s, const uint8_t *bytes, size_t len)
         nghttp2_session_consume(s->conn->session, s->id, len);
     } else {
         s->unread += len;
+        s->conn->kept += len;
     }
     http2_stream_todo(s);
 }

@@ -424,6 +424,8 @@ static enum status open_all(struct server *s, struct err *err)
         return err_set(err, STATUS_NO_MEMORY, "no event loop: %s", strerror(errno));
     raise_descriptors(s);
     enum status st = open_clients(s, err);
+    if (st == STATUS_OK)
+        st = text_worker_open(&s->text, s->base, LIMIT_TEXT_JOBS, err);
     if (st)
         return st;
     struct http1_options http = {.host = o->host,
@@ -445,14 +447,14 @@ static enum status open_all(struct server *s, struct err *err)
                                   .left = on_left,
                                   .left_arg = s,
                                   .tls_cert = o->tls_cert,
-                                  .tls_key = o->tls_key};
+                                  .tls_key = o->tls_key,
+                                  .workers = s->text};
     if ((st = keys_load(&s->keys, o->api_key_file, err)) ||
         (st = salt_secret_make(&s->secret, err)) || (st = wake_init(&s->loaded, err)) ||
         (st = open_events(s, err)) ||
         (st = http1_open(&s->http, s->base, &http, routes_dispatch, s, err)) ||
         (st = o->grpc_port >= 0 ? http2_open(&s->http2, s->base, &http2, grpc_dispatch, s, err)
                                 : STATUS_OK) ||
-        (st = text_worker_open(&s->text, s->base, LIMIT_TEXT_JOBS, err)) ||
         (st = trim_open(&s->trim, s->base, s->text, is_busy, s, err)) ||
         (st = o->record ? trace_open(&s->trace, o->record_fd, o->record, err) : STATUS_OK))
         return st;

@@ -2,6 +2,8 @@
 
 import json
 import re
+import socket
+import ssl
 import subprocess
 import threading
 import time
@@ -512,6 +514,47 @@ def test_tls(servers, tiny, certificate, stubs, pb):
     assert got in (CODE.UNAVAILABLE, CODE.DEADLINE_EXCEEDED)
     assert secret.get("/health")[0] == 200
     assert secret.stop() == 0
+
+
+def last_bytes(sock) -> bytes:
+    try:
+        return sock.recv(100)
+    except ConnectionError:
+        return b""
+
+
+def test_handshakes_that_come_to_nothing(servers, tiny, certificate):
+    """Clients that send nothing, nonsense, half a greeting, or another protocol."""
+    secret = servers(tiny, "--grpc-port", 0, "--tls-cert", certificate / "cert.pem", "--tls-key",
+                     certificate / "key.pem")
+    host, port = address(secret).split(":")
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    context = ssl.create_default_context(cafile=certificate / "cert.pem")
+    tls = context.wrap_bio(incoming, outgoing, server_hostname="127.0.0.1")
+    with pytest.raises(ssl.SSLWantReadError):
+        tls.do_handshake()
+    hello = outgoing.read()
+    socks = {}
+    for name, data in {"nothing": b"", "nonsense": b"GET / HTTP/1.1\r\n\r\n", "half": hello[:60],
+                       "left": hello}.items():
+        socks[name] = socket.create_connection((host, int(port)), timeout=30)
+        socks[name].sendall(data)
+    socks["left"].close()
+    begin = time.monotonic()
+    assert last_bytes(socks["nonsense"])[:1] in (b"", b"\x15")  # closed, or an alert
+    with socket.create_connection((host, int(port)), timeout=30) as plain, \
+            context.wrap_socket(plain, server_hostname="127.0.0.1") as none:  # no ALPN: no HTTP/2
+        assert last_bytes(none) == b""
+    url = "https://" + address(secret)
+    models = curl("--http2", "--cacert", str(certificate / "cert.pem"), url + "/v1/models")
+    assert json.loads(models.stdout) == secret.get("/v1/models")[1]
+    for name in ("nothing", "half"):
+        assert last_bytes(socks[name]) == b""
+    assert time.monotonic() - begin > 8  # they had their time
+    late = socket.create_connection((host, int(port)), timeout=30)
+    late.sendall(hello)
+    assert secret.stop() == 0  # also in the midst of one
+    late.close()
 
 
 @pytest.mark.parametrize(("flags", "words"), [

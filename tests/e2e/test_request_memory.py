@@ -3,6 +3,7 @@
 import gzip
 import http.client
 import re
+import select
 import socket
 import time
 from urllib.parse import urlsplit
@@ -93,6 +94,32 @@ def test_a_wrong_key_is_told_for_an_absolute_target(locked):
     with connect(locked, timeout=4) as sock:
         sock.sendall(head(path="http://somewhere.example" + TEXT + "?a=b"))
         assert read_response(sock)[0] == 401
+
+
+def test_what_refused_clients_send_on_is_not_all_read(locked):
+    """One that sends its whole body still reads its answer; many that pour are read slowly, and
+    closed when they have had time to read theirs."""
+    with connect(locked) as sock:
+        sock.sendall(head(size=2 * MIB) + b"x" * 2 * MIB)
+        assert read_response(sock)[0] == 401
+    begin, sent, piece = time.monotonic(), 0, b"x" * (256 << 10)
+    socks = [connect(locked) for _ in range(8)]
+    for sock in socks:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 16)
+        sock.sendall(head())
+        sock.setblocking(False)
+    while socks and time.monotonic() - begin < 60:
+        for sock in select.select([], socks, [], 1)[1]:
+            try:
+                sent += sock.send(piece)
+            except BlockingIOError:
+                pass
+            except ConnectionError:
+                socks.remove(sock)
+                sock.close()
+    past = time.monotonic() - begin
+    assert not socks and sent < (past + 1) * 16 * MIB + 8 * 7 * MIB  # and what the kernel takes
+    assert locked.get("/health")[0] == 200
 
 
 def test_what_a_head_alone_decides(locked):
