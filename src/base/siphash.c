@@ -1,6 +1,7 @@
 #include "base/siphash.h"
 
 #include <string.h>
+#include <sys/random.h>
 
 struct state {
     uint64_t v[4];
@@ -29,6 +30,14 @@ static void take_word(struct state *s, uint64_t word)
     s->v[3] ^= word;
     mix(s, 2);
     s->v[0] ^= word;
+}
+
+struct siphash_key siphash_key_random(void)
+{
+    struct siphash_key key;
+    if (getrandom(&key, sizeof key, GRND_NONBLOCK) != (ssize_t)sizeof key)
+        key = (struct siphash_key){{0}};
+    return key;
 }
 
 uint64_t siphash_bytes(const struct siphash_key *key, const void *bytes, size_t len)

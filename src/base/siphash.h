@@ -10,6 +10,10 @@ struct siphash_key {
     uint64_t k[2]; /* the paper's k0 and k1, each of 8 little-endian bytes */
 };
 
+/* A key that nobody can guess. While the system has no entropy yet, which is only so in its first
+ * moments, all zeros: whoever knows that can make inputs collide. Any thread; never waits. */
+struct siphash_key siphash_key_random(void);
+
 uint64_t siphash_bytes(const struct siphash_key *key, const void *bytes, size_t len);
 
 #endif

@@ -3,13 +3,10 @@
 #include "base/err.h"
 
 #include <string.h>
-#include <sys/random.h>
 
 void budget_init(struct budget *b, size_t most)
 {
-    *b = (struct budget){.most = most};
-    if (getrandom(&b->key, sizeof b->key, GRND_NONBLOCK) != (ssize_t)sizeof b->key)
-        b->key = (struct siphash_key){{0}}; /* no entropy yet: clients may find who shares theirs */
+    *b = (struct budget){.most = most, .key = siphash_key_random()};
 }
 
 void budget_resize(struct budget *b, size_t most)

@@ -5,7 +5,6 @@
 
 #include <netinet/in.h>
 #include <string.h>
-#include <sys/random.h>
 
 /* Open addressing with linear probing, never more than half full (Knuth, TAOCP 6.4). */
 struct entry {
@@ -61,9 +60,8 @@ enum status clients_open(struct clients **out, uint32_t max_each, uint32_t max_c
     *c = (struct clients){.max_each = max_each,
                           .max_clients = max_clients,
                           .mask = (uint32_t)(n - 1),
+                          .key = siphash_key_random(),
                           .entries = entries};
-    if (getrandom(&c->key, sizeof c->key, GRND_NONBLOCK) != (ssize_t)sizeof c->key)
-        c->key = (struct siphash_key){{0}}; /* no entropy yet: an attacker may slow probes down */
     *out = c;
     return STATUS_OK;
 }

@@ -6,10 +6,8 @@
  *     then nothing is taken until it has filled up again
  *
  * So a client gets no more than his rate in the long run, and a burst at first; what he has under
- * way when his bucket empties goes on. The table has a fixed size: LIMIT_RATE_CLIENTS places in
- * sets of RATES_SET, chosen by a keyed hash. A new client takes a free place of his set, or that of
- * the one whose buckets are full soonest: who is forgotten starts with full buckets, so what many
- * strangers can do is to give a little more to somebody. I/O thread only.
+ * way when his bucket empties goes on. Each kind of bucket has a table of LIMIT_RATE_CLIENTS places
+ * (serve/buckets.h): who is forgotten there starts with a full bucket. I/O thread only.
  */
 #ifndef FIRSTLIGHT_SERVE_RATES_H
 #define FIRSTLIGHT_SERVE_RATES_H
@@ -18,8 +16,6 @@
 #include "serve/clients.h"
 
 #include <stdint.h>
-
-#define RATES_SET 8
 
 struct rates;
 
@@ -44,7 +40,7 @@ enum status rates_take(struct rates *r, const struct client *who, int64_t now_us
                        struct err *err);
 /* Tokens that were read, or generated, for him. */
 void rates_charge(struct rates *r, const struct client *who, int64_t now_us, uint64_t tokens);
-void rates_look(struct rates *r, const struct client *who, int64_t now_us,
+void rates_look(const struct rates *r, const struct client *who, int64_t now_us,
                 struct rates_level *requests, struct rates_level *tokens);
 
 #endif

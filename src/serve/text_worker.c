@@ -5,7 +5,7 @@
 #include "base/mem.h"
 #include "base/ring.h"
 #include "base/wake.h"
-#include "serve/meter.h"
+#include "serve/buckets.h"
 
 #include <event2/event.h>
 #include <pthread.h>
@@ -39,9 +39,9 @@ struct text_worker {
     struct lane lanes[LANES];
     struct text_job *first_line, *last_line; /* first jobs of the lines, in turn */
     size_t n_waiting, capacity;
-    struct meter *meter;  /* microseconds of a processor that were for nothing */
-    int64_t inline_us;    /* that the I/O thread may work itself, at ... */
-    int64_t inline_at_us; /* ... this time; more comes with time */
+    struct buckets *spent; /* microseconds of a processor that were for nothing */
+    int64_t inline_us;     /* that the I/O thread may work itself, at ... */
+    int64_t inline_at_us;  /* ... this time; more comes with time */
 };
 
 static struct text_job *job_of(uint64_t entry)
@@ -151,10 +151,15 @@ static void lead(struct text_job *next, const struct text_job *first)
     next->n_line = first->n_line - 1;
 }
 
+/* His account; `spent` runs out with time. */
+static bool is_over(const struct text_worker *w, const struct text_job *job)
+{
+    return buckets_held(w->spent, &job->client, clock_now_us()) > LIMIT_TEXT_BURST_US;
+}
+
 static bool is_slow(const struct text_worker *w, const struct text_job *job)
 {
-    return !job->never_slow &&
-           (is_long(job) || meter_is_over(w->meter, &job->client, clock_now_us()));
+    return !job->never_slow && (is_long(job) || is_over(w, job));
 }
 
 static bool line_runs(const struct text_worker *w, const struct text_job *job)
@@ -201,7 +206,7 @@ static void start_next(struct text_worker *w)
 
 static void charge(struct text_worker *w, const struct text_job *job)
 {
-    meter_use(w->meter, &job->client, job->cost_us, clock_now_us());
+    buckets_add(w->spent, &job->client, (double)job->cost_us, clock_now_us());
 }
 
 static void take_result(struct text_worker *w, struct lane *l)
@@ -309,7 +314,7 @@ void text_worker_refund(struct text_worker *w, struct text_job *job)
 {
     if (job->cost_us == 0)
         return;
-    meter_use(w->meter, &job->client, -job->cost_us, clock_now_us());
+    buckets_add(w->spent, &job->client, -(double)job->cost_us, clock_now_us());
     job->cost_us = 0;
 }
 
@@ -343,8 +348,7 @@ static enum status open_lane(struct lane *l, struct event_base *base, struct err
 
 static enum status open_all(struct text_worker *w, struct event_base *base, struct err *err)
 {
-    enum status st =
-        meter_open(&w->meter, METERED_CLIENTS, LIMIT_TEXT_BURST_US, LIMIT_TEXT_US_PER_SECOND, err);
+    enum status st = buckets_open(&w->spent, METERED_CLIENTS, LIMIT_TEXT_US_PER_SECOND, err);
     for (int i = 0; i < LANES && st == STATUS_OK; i++)
         st = open_lane(&w->lanes[i], base, err);
     return st;
@@ -406,6 +410,6 @@ void text_worker_close(struct text_worker *w)
         stop_lane(&w->lanes[i]);
     for (int i = 0; i < LANES; i++)
         close_lane(&w->lanes[i]);
-    meter_close(w->meter);
+    buckets_close(w->spent);
     mem_free(w);
 }

@@ -40,11 +40,20 @@ static void test_input(void **state)
     }
 }
 
+static void test_random_keys(void **state)
+{
+    struct siphash_key a = siphash_key_random(), b = siphash_key_random();
+    (void)state;
+    assert_true(a.k[0] != b.k[0] && a.k[1] != b.k[1]);
+    assert_true(a.k[0] != 0 && a.k[1] != 0 && b.k[0] != 0 && b.k[1] != 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_vectors),
         cmocka_unit_test(test_input),
+        cmocka_unit_test(test_random_keys),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
