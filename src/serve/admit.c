@@ -95,6 +95,20 @@ enum status admit_begin(struct server *s, struct http_exchange *x, struct admitt
     return st;
 }
 
+enum status admit_text(struct server *s, struct http_exchange *x, struct text_job *job,
+                       const char **limit, struct err *err)
+{
+    if (text_worker_submit(s->text, job))
+        return STATUS_OK;
+    int64_t wait_us = text_worker_wait_us(s->text, job);
+    *limit = "text_worker";
+    http_retry_after(x, wait_us);
+    return err_set(err, STATUS_OVERLOADED,
+                   "too many texts wait to be tokenized, of this client or of all: the next may be "
+                   "taken in %.3f seconds",
+                   (double)wait_us / 1e6);
+}
+
 enum status admit_answers(struct server *s, struct http_exchange *x, struct admitted *a,
                           uint32_t n_answers, const char **limit, struct err *err)
 {

@@ -5,6 +5,7 @@
 
 #include "serve/clients.h"
 #include "serve/http.h"
+#include "serve/text_worker.h"
 
 struct server;
 
@@ -29,6 +30,12 @@ enum status admit_body(struct budget *of, struct hold *held, const struct client
  * exchange says when to come back. */
 enum status admit_begin(struct server *s, struct http_exchange *x, struct admitted *out,
                         const char **limit, struct err *err);
+/* Its text goes to the text workers, as by text_worker_submit: the job may be done, and the
+ * exchange ended, before this returns. STATUS_OVERLOADED: too many wait there; refuses as
+ * admit_begin does.
+ */
+enum status admit_text(struct server *s, struct http_exchange *x, struct text_job *job,
+                       const char **limit, struct err *err);
 /* It turns out to have so many answers. Refuses as admit_begin does. */
 enum status admit_answers(struct server *s, struct http_exchange *x, struct admitted *a,
                           uint32_t n_answers, const char **limit, struct err *err);

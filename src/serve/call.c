@@ -427,13 +427,13 @@ static void done(struct text_job *job)
 
 static void prepare(struct call *c)
 {
+    const char *limit;
     c->preparing = true; /* until done, which may come at once */
-    if (text_worker_submit(c->server->text, &c->job))
+    if (admit_text(c->server, c->x, &c->job, &limit, &c->err) == STATUS_OK)
         return;
     c->preparing = false;
     forget_body(c);
-    err_set(&c->err, STATUS_OVERLOADED, "too many requests wait to be tokenized: try again");
-    refuse_overload(c, &c->err, "text_worker");
+    refuse_overload(c, &c->err, limit);
 }
 
 /* When the last one has ended, or time is up, another server may be here. */

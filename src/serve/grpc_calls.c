@@ -139,7 +139,7 @@ static void tokenize_done(struct text_job *job)
     if (x && t->status == STATUS_OK)
         text_worker_refund(t->server->text, job);
     if (x && t->status)
-        grpc_fail(x, &t->err);
+        http_fail(x, &t->err, t->status == STATUS_OVERLOADED ? "rate_limit_exceeded" : NULL);
     else if (x)
         grpc_reply_packed(x, &t->packed);
     evbuffer_free(t->message);
@@ -198,10 +198,13 @@ static void tokenize(struct server *s, struct http_exchange *x, struct evbuffer 
     budget_move(&t->held, &x->held);
     x->user = t;
     x->ended = tokenize_ended;
-    if (text_worker_submit(s->text, &t->job))
+    const char *limit;
+    enum status st = admit_text(s, x, &t->job, &limit, &e);
+    if (st == STATUS_OK)
         return;
-    t->status =
-        err_set(&t->err, STATUS_OVERLOADED, "too many requests wait to be tokenized: try again");
+    metrics_refuse(&s->metrics, status_http(st), limit);
+    t->status = st;
+    t->err = e;
     tokenize_done(&t->job);
 }
 

@@ -169,13 +169,24 @@ static enum status inflate_later(struct server *s, struct http_exchange *x,
     budget_move(&in->held, &x->held);
     x->user = in;
     x->ended = on_ended;
-    if (text_worker_submit(s->text, &in->job))
+    const char *limit;
+    st = admit_text(s, x, &in->job, &limit, err);
+    if (st == STATUS_OK)
         return STATUS_OK;
+    metrics_refuse(&s->metrics, status_http(st), limit);
     x->user = NULL;
     x->ended = in->ended;
     budget_move(&x->held, &in->held);
     mem_free(in);
-    return err_set(err, STATUS_OVERLOADED, "too many requests wait to be tokenized: try again");
+    return st;
+}
+
+/* Which limit refuses it, for the client; NULL: it is at fault itself. */
+static const char *code_of(enum status st)
+{
+    return st == STATUS_UNAVAILABLE  ? http_code_memory
+           : st == STATUS_OVERLOADED ? "rate_limit_exceeded"
+                                     : NULL;
 }
 
 void grpc_inflate_for(struct server *s, struct http_exchange *x, struct evbuffer *message,
@@ -199,5 +210,5 @@ void grpc_inflate_for(struct server *s, struct http_exchange *x, struct evbuffer
     if (st == STATUS_OK)
         method(s, x, out);
     else
-        http_fail(x, &e, st == STATUS_UNAVAILABLE ? http_code_memory : NULL);
+        http_fail(x, &e, code_of(st));
 }

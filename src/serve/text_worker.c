@@ -17,6 +17,7 @@
 
 #define METERED_CLIENTS 4096
 #define SLOW_NICE       19
+#define PACE_JOBS       8 /* that its pace is a mean of, about */
 
 /* One thread, with at most one job. */
 struct lane {
@@ -26,7 +27,9 @@ struct lane {
     struct wake has_jobs;
     struct wake has_results;
     struct event *results_event;
-    struct text_job *running; /* I/O thread */
+    struct text_job *running; /* I/O thread, as the next two */
+    int64_t started_us;       /* when it was given the one that runs */
+    double pace_us;           /* from start to end of a job, of late; 0: there was none */
     atomic_bool stop;
     pthread_t thread;
     bool started;
@@ -38,7 +41,7 @@ enum { LANE_USUAL, LANE_SLOW, LANES };
 struct text_worker {
     struct lane lanes[LANES];
     struct text_job *first_line, *last_line; /* first jobs of the lines, in turn */
-    size_t n_waiting, capacity;
+    size_t n_lines, n_waiting, capacity;
     struct buckets *spent; /* microseconds of a processor that were for nothing */
     int64_t inline_us;     /* that the I/O thread may work itself, at ... */
     int64_t inline_at_us;  /* ... this time; more comes with time */
@@ -106,6 +109,7 @@ static void append_line(struct text_worker *w, struct text_job *first)
     else
         w->first_line = first;
     w->last_line = first;
+    w->n_lines++;
 }
 
 /* Takes a line out, whose first job this is; `before` is the first of the line before it. */
@@ -114,6 +118,7 @@ static void remove_line(struct text_worker *w, struct text_job *before, struct t
     *(before ? &before->next_line : &w->first_line) = first->next_line;
     if (w->last_line == first)
         w->last_line = before;
+    w->n_lines--;
 }
 
 /* The first of the line that the job belongs to; NULL: none waits. */
@@ -125,10 +130,15 @@ static struct text_job *line_of(const struct text_worker *w, const struct text_j
     return first;
 }
 
+static bool is_full(const struct text_worker *w, const struct text_job *first)
+{
+    return first && first->n_line >= (w->capacity + 1) / 2;
+}
+
 static bool wait_in_line(struct text_worker *w, struct text_job *job)
 {
     struct text_job *first = line_of(w, job);
-    if (w->n_waiting == w->capacity || (first && first->n_line >= (w->capacity + 1) / 2))
+    if (w->n_waiting == w->capacity || is_full(w, first))
         return false;
     job->next = NULL;
     job->last = job;
@@ -197,6 +207,7 @@ static void start_next(struct text_worker *w)
         if (!job)
             continue;
         l->running = job;
+        l->started_us = clock_now_us();
         REQUIRE(ring_push(&l->jobs, (uint64_t)(uintptr_t)job, NULL));
         wake_signal(&l->has_jobs);
     }
@@ -209,12 +220,26 @@ static void charge(struct text_worker *w, const struct text_job *job)
     buckets_add(w->spent, &job->client, (double)job->cost_us, clock_now_us());
 }
 
+/* How long a job of this worker takes: as those before it, or as the one that runs has already. */
+static double pace_us(const struct lane *l)
+{
+    double us = l->running ? (double)(clock_now_us() - l->started_us) : 0;
+    return us > l->pace_us ? us : l->pace_us;
+}
+
+static void keep_pace(struct lane *l)
+{
+    double us = (double)(clock_now_us() - l->started_us);
+    l->pace_us = l->pace_us > 0 ? l->pace_us + (us - l->pace_us) / PACE_JOBS : us;
+}
+
 static void take_result(struct text_worker *w, struct lane *l)
 {
     uint64_t entry;
     if (!ring_pop(&l->results, &entry))
         return;
     l->running = NULL;
+    keep_pace(l);
     charge(w, job_of(entry));
     start_next(w); /* before done, which may take its time or submit more */
     job_of(entry)->done(job_of(entry));
@@ -264,6 +289,21 @@ bool text_worker_submit(struct text_worker *w, struct text_job *job)
     charge(w, job);
     job->done(job);
     return true;
+}
+
+int64_t text_worker_wait_us(const struct text_worker *w, const struct text_job *job)
+{
+    const int64_t most_us = LIMIT_RETRY_SECONDS * INT64_C(1000000);
+    bool slow = is_slow(w, job);
+    double turns = is_full(w, line_of(w, job)) ? (double)w->n_lines : 1;
+    double queue_us = turns * pace_us(&w->lanes[slow ? LANE_SLOW : LANE_USUAL]);
+    int64_t us = queue_us < (double)most_us ? (int64_t)queue_us : most_us;
+    int64_t allowed_us = job->never_slow ? 0
+                                         : buckets_until_us(w->spent, &job->client,
+                                                            LIMIT_TEXT_BURST_US, clock_now_us());
+    if (us < allowed_us)
+        us = allowed_us;
+    return us < most_us ? us : most_us;
 }
 
 /* The first job of a line leaves it. */

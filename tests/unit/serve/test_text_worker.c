@@ -294,6 +294,63 @@ static void work_for_nothing_counts(void **state)
     clock_simulate(NULL);
 }
 
+/* Who finds no place is told when there is likely to be one. */
+static void the_wait_for_a_place(void **state)
+{
+    const int64_t second = 1000000;
+    struct world o;
+    sem_t gate;
+    struct job jobs[8];
+    (void)state;
+    clock_simulate(&now_us);
+    open_world(&o, 6);
+    sem_init(&gate, 0, 0);
+    for (int i = 0; i < 8; i++)
+        jobs[i] = new_job(&o, (char)('a' + i), i < 5 ? 1 : (uint64_t)i, USUAL);
+    jobs[0].gate = &gate;
+    for (int i = 0; i < 4; i++)
+        assert_true(text_worker_submit(o.w, &jobs[i].job));
+    assert_false(text_worker_submit(o.w, &jobs[4].job));
+    assert_int_equal(text_worker_wait_us(o.w, &jobs[4].job), 0); /* nothing is known yet */
+    now_us += 3 * second;
+    assert_int_equal(text_worker_wait_us(o.w, &jobs[4].job), 3 * second); /* one takes so long */
+    for (int i = 5; i < 8; i++)
+        assert_true(text_worker_submit(o.w, &jobs[i].job));
+    struct job late = new_job(&o, 'l', 9, USUAL);
+    assert_false(text_worker_submit(o.w, &late.job));
+    assert_int_equal(text_worker_wait_us(o.w, &late.job), 3 * second);     /* until any has ended */
+    assert_int_equal(text_worker_wait_us(o.w, &jobs[4].job), 12 * second); /* a turn of 4 lines */
+    now_us += 4000 * second;
+    assert_int_equal(text_worker_wait_us(o.w, &late.job), LIMIT_RETRY_SECONDS * second);
+    sem_post(&gate);
+    wait_for(&o, 7);
+    close_world(&o);
+    clock_simulate(NULL);
+}
+
+/* Who is over his allowance comes back when he is under it. */
+static void the_wait_for_an_allowance(void **state)
+{
+    struct world o;
+    (void)state;
+    clock_simulate(&now_us); /* no time passes */
+    open_world(&o, 2);
+    struct job much = new_job(&o, 'm', 1, USUAL), next = new_job(&o, 'n', 1, USUAL);
+    struct job other = new_job(&o, 'o', 2, USUAL);
+    much.burn_us = 3 * LIMIT_TEXT_BURST_US / 2;
+    assert_true(text_worker_submit(o.w, &much.job));
+    wait_for(&o, 1);
+    int64_t over_us = much.job.cost_us - LIMIT_TEXT_BURST_US;
+    int64_t wait_us = over_us * 1000000 / LIMIT_TEXT_US_PER_SECOND;
+    assert_true(over_us >= LIMIT_TEXT_BURST_US / 2);
+    assert_int_equal(text_worker_wait_us(o.w, &next.job), wait_us);
+    assert_int_equal(text_worker_wait_us(o.w, &other.job), 0);
+    now_us += wait_us;
+    assert_int_equal(text_worker_wait_us(o.w, &next.job), 0);
+    close_world(&o);
+    clock_simulate(NULL);
+}
+
 /* Those that run are waited for, those that wait are given back undone. */
 static void closing(void **state)
 {
@@ -321,6 +378,8 @@ int main(void)
         cmocka_unit_test(dropped_jobs_are_not_done),
         cmocka_unit_test(one_client_does_not_take_all_places),
         cmocka_unit_test(work_for_nothing_counts),
+        cmocka_unit_test(the_wait_for_a_place),
+        cmocka_unit_test(the_wait_for_an_allowance),
         cmocka_unit_test(closing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
