@@ -197,6 +197,7 @@ static void on_ended(struct http_exchange *x, bool gone)
     if (c->preparing && text_worker_drop(c->server->text, &c->job))
         c->preparing = false;
     call_cancel(c);
+    reply_drop(c);
     call_let_go(c);
 }
 

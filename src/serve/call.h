@@ -21,6 +21,7 @@ struct choice {
     struct call *call;
     struct request *r; /* NULL before submission and after release */
     uint32_t index;
+    bool making;                /* the text workers have the job */
     bool begun;                 /* some of it was written, or is in the call's `out` */
     bool begins;                /* its first content is in the call's `out` */
     uint32_t cached_tokens;     /* once released */
@@ -89,6 +90,7 @@ void call_cancel(struct call *c); /* all that still run */
 
 /* reply.c. The exchange may end inside each of these, and the call with it. */
 void reply_start_stream(struct call *c);
+void reply_drop(struct call *c); /* nobody wants the answer: choices that wait to be made end */
 uint32_t reply_cached_tokens(const struct call *c); /* of the prompts, of what was released */
 const char *reply_cache(const struct call *c);      /* why so many: see recent_cache */
 void reply_drained(struct http_exchange *x);        /* http_exchange's */

@@ -392,6 +392,7 @@ static void choice_made(struct text_job *job)
 {
     struct choice *ch = (struct choice *)(void *)job;
     struct call *c = ch->call;
+    ch->making = false;
     text_worker_refund(c->server->text, job);
     release(ch);
     if (!c->x || c->answered) /* the client left, or another choice was broken off */
@@ -409,11 +410,22 @@ static void keep_choice(struct choice *ch, const struct request_news *all)
                                 .client = ch->call->admitted.client,
                                 .bytes = rows * all->logprobs_width * sizeof *all->logprobs,
                                 .never_slow = true};
-    if (rows * all->logprobs_width > LONG_LOGPROBS &&
-        text_worker_submit(ch->call->server->text, &ch->job))
+    ch->making = rows * all->logprobs_width > LONG_LOGPROBS; /* until choice_made */
+    if (ch->making && text_worker_submit(ch->call->server->text, &ch->job))
         return;
     make_choice(&ch->job);
     choice_made(&ch->job);
+}
+
+void reply_drop(struct call *c)
+{
+    for (uint32_t i = 0; i < c->n_choices; i++) {
+        struct choice *ch = &c->choices[i];
+        if (!ch->making || !text_worker_drop(c->server->text, &ch->job))
+            continue;
+        ch->making = false;
+        release(ch);
+    }
 }
 
 static void break_off(struct choice *ch, const struct err *e)
@@ -421,6 +433,7 @@ static void break_off(struct choice *ch, const struct err *e)
     struct call *c = ch->call;
     release(ch);
     call_cancel(c);
+    reply_drop(c);
     c->answered = true;
     http_fail(c->x, e, NULL);
 }

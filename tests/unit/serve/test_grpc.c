@@ -10,6 +10,7 @@
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
 #include <proto/firstlight.pb-c.h>
+#include <semaphore.h>
 
 enum { DATA, HEADERS, RST = 3, SETTINGS, PING = 6, GOAWAY, WINDOW };
 enum { ACK = 1, END_STREAM = 1, END_HEADERS = 4 };
@@ -378,6 +379,59 @@ static void test_leaving_with_a_large_body(void **state)
     }
 }
 
+/* A job that holds the usual text worker up. */
+struct gate {
+    struct text_job job; /* first */
+    sem_t *open;
+    bool passed;
+};
+
+static void wait_for_gate(struct text_job *job)
+{
+    sem_wait(((struct gate *)(void *)job)->open);
+}
+
+static void gate_passed(struct text_job *job)
+{
+    ((struct gate *)(void *)job)->passed = true;
+}
+
+/* Its unstreamed answers with many log probabilities wait to be made: they are not. */
+static void test_leaving_while_answers_are_made(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < sizeof ways / sizeof *ways; k++) {
+        struct world w;
+        struct buf body = {0};
+        sem_t open;
+        sem_init(&open, 0, 0);
+        struct gate gate = {.job = {.work = wait_for_gate,
+                                    .done = gate_passed,
+                                    .bytes = SIZE_MAX,
+                                    .never_slow = true},
+                            .open = &open};
+        open_world(&w, NULL, 0);
+        buf_puts(&body, "{\"prompt\":\"bbb\",\"max_tokens\":200,\"n\":2,\"ignore_eos\":true,"
+                        "\"logprobs\":5}");
+        ask(&w, 1, "/v1/completions", &body);
+        buf_fini(&body);
+        loop(&w);
+        assert_true(text_worker_submit(w.server.text, &gate.job));
+        do
+            turn(&w);
+        while (stats(&w).running + stats(&w).waiting > 0);
+        assert_non_null(w.server.calls);
+        assert_int_equal(w.server.calls->n_live, 2); /* both wait behind the gate */
+        ways[k](&w);
+        loop(&w);
+        assert_null(w.server.calls);
+        assert_false(gate.passed);
+        sem_post(&open);
+        close_world(&w);
+        assert_true(gate.passed);
+    }
+}
+
 /* The server closes while the engine and the text worker have requests. */
 static void test_closing(void **state)
 {
@@ -698,6 +752,7 @@ int main(void)
         cmocka_unit_test(test_leaving_within_a_step),
         cmocka_unit_test(test_leaving_between_steps),
         cmocka_unit_test(test_leaving_with_a_large_body),
+        cmocka_unit_test(test_leaving_while_answers_are_made),
         cmocka_unit_test(test_closing),
         cmocka_unit_test(test_silence),
         cmocka_unit_test(test_idle),

@@ -6,6 +6,7 @@
 #include "unit/engine/by_hand.h"
 
 #include <jansson.h>
+#include <semaphore.h>
 
 #define MS         INT64_C(1000)
 #define WRITE_US   (7 * MS)
@@ -84,11 +85,15 @@ struct scene {
     struct form form;
 };
 
+static uint32_t wanted_logprobs; /* 0: none */
+
 static void submit(struct scene *s, uint32_t i, uint32_t max_tokens)
 {
     struct request_params p = by_hand_prompt(0, 20, (int32_t)i, max_tokens);
     p.timeline.at_us[TIMELINE_RECEIVED] = p.timeline.at_us[TIMELINE_TOKENIZED] = clock_now_us();
     p.user = &s->choices[i];
+    p.logprobs = wanted_logprobs > 0;
+    p.top_logprobs = wanted_logprobs;
     s->choices[i] = (struct choice){.call = &s->call, .index = i};
     s->choices[i].r = fake_submit(s->server.engine, &p);
 }
@@ -118,14 +123,19 @@ static void begin(struct scene *s, bool streaming, uint32_t n, const uint32_t *m
         submit(s, i, max_tokens[i]);
 }
 
+static void take_events(void)
+{
+    struct request *r;
+    while ((r = engine_next_event(hand.engine)))
+        reply_news(request_user(r));
+}
+
 /* Runs to the end of the answer, and gives what its `ttft` says. */
 static json_t *finish(struct scene *s)
 {
-    struct request *r;
-    do {
-        while ((r = engine_next_event(hand.engine)))
-            reply_news(request_user(r));
-    } while (!got.ended && engine_turn(hand.engine));
+    do
+        take_events();
+    while (!got.ended && engine_turn(hand.engine));
     assert_true(got.ended && s->call.n_live == 0);
     const char *figures = strstr(got.text[got.n - 1], "\"ttft\":");
     assert_non_null(figures);
@@ -215,6 +225,50 @@ static void test_unstreamed(void **state)
     end(&s, ttft);
 }
 
+static sem_t gate;
+
+static void wait_for_gate(struct text_job *job)
+{
+    (void)job;
+    sem_wait(&gate);
+}
+
+static void gate_passed(struct text_job *job)
+{
+    (void)job;
+}
+
+/* One choice waits for the text worker when the other is broken off: it is not made. */
+static void test_a_broken_answer_is_not_made(void **state)
+{
+    (void)state;
+    struct scene s;
+    struct err e;
+    struct text_job busy = {
+        .work = wait_for_gate, .done = gate_passed, .bytes = SIZE_MAX, .never_slow = true};
+    wanted_logprobs = 20;
+    begin(&s, false, 2, (const uint32_t[]){30, 60});
+    wanted_logprobs = 0;
+    sem_init(&gate, 0, 0);
+    assert_int_equal(text_worker_open(&s.server.text, s.server.base, 4, &e), STATUS_OK);
+    assert_true(text_worker_submit(s.server.text, &busy));
+    while (!s.choices[0].making && engine_turn(hand.engine))
+        take_events();
+    assert_true(s.choices[0].making && s.call.n_live == 2);
+    engine_cancel(hand.engine, s.choices[1].r);
+    for (int i = 0; i < 2; i++) {
+        engine_turn(hand.engine);
+        take_events();
+    }
+    assert_true(got.ended);
+    assert_non_null(strstr(got.text[0], "broken off"));
+    assert_int_equal(s.call.n_live, 0);
+    sem_post(&gate);
+    text_worker_close(s.server.text);
+    assert_int_equal(s.choices[0].json.len, 0);
+    end(&s, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -222,6 +276,7 @@ int main(void)
         cmocka_unit_test(test_one_token),
         cmocka_unit_test(test_choices),
         cmocka_unit_test(test_unstreamed),
+        cmocka_unit_test(test_a_broken_answer_is_not_made),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
