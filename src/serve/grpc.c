@@ -355,6 +355,8 @@ static void answer_one(struct http_exchange *x)
     x->user = NULL;
     x->arrived = NULL;
     incoming_free(in);
+    if (route->needs_key) /* who watches the health may do so for ever */
+        server_await(s, x);
     if (gzip)
         grpc_inflate_for(s, x, message, route->method);
     else

@@ -69,6 +69,9 @@ struct http_exchange {
     bool unhurried; /* the body may take as long as it likes; HTTP/2 only */
     void (*drained)(struct http_exchange *x); /* all that was written has gone out; may be NULL */
     void (*ended)(struct http_exchange *x, bool gone); /* may be NULL; x is freed after it */
+    /* told after `ended`, whoever handles it by then; HTTP/2 only; may be NULL */
+    void (*over)(void *arg);
+    void *over_arg;
     /* how http_fail tells an error; NULL: as the OpenAI API has it */
     void (*fail)(struct http_exchange *x, const struct err *err, const char *code);
     const struct http_via *via; /* the protocol it came by */

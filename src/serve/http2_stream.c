@@ -456,6 +456,8 @@ void http2_stream_end(struct http2_stream *s, bool gone)
     s->ended = true;
     if (s->public.ended)
         s->public.ended(&s->public, gone);
+    if (s->public.over)
+        s->public.over(s->public.over_arg);
 }
 
 /* The end of the answer is in the bufferevent: wait until the socket has it. */

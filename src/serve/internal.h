@@ -56,6 +56,7 @@ struct server {
     struct live *live;          /* NULL while nobody listens */
     struct grpc_watch *watches; /* who watches the health by gRPC */
     struct call *calls;         /* all calls under way, from call_begin to their log line */
+    uint32_t n_awaited;         /* exchanges of server_await that have not ended */
 
     /* filled by the loader thread */
     pthread_t load_thread;
@@ -74,9 +75,13 @@ struct server {
     bool cancelled; /* the time to drain was up once */
 };
 
-/* A call, or a reader of the live stream, has ended: while draining, the last one ends the server.
- */
+/* A call, an exchange that is awaited, or a reader of the live stream has ended: while draining,
+ * the last one ends the server. */
 void server_call_ended(struct server *s);
+
+/* A request that has come whole, over HTTP/2: while draining, the server waits for the end of its
+ * answer as it does for that of a call. */
+void server_await(struct server *s, struct http_exchange *x);
 
 /* Open now, on all ports. */
 uint32_t server_connections(const struct server *s);

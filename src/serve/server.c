@@ -243,9 +243,23 @@ static void set_deadline(struct server *s, uint32_t seconds)
 
 void server_call_ended(struct server *s)
 {
-    if (s->state == SERVER_DRAINING && !s->calls && live_is_over(s->live))
+    if (s->state == SERVER_DRAINING && !s->calls && s->n_awaited == 0 && live_is_over(s->live))
         event_base_loopbreak(s->base);
     trim_soon(s->trim);
+}
+
+static void awaited_ended(void *server)
+{
+    struct server *s = server;
+    s->n_awaited--;
+    server_call_ended(s);
+}
+
+void server_await(struct server *s, struct http_exchange *x)
+{
+    s->n_awaited++;
+    x->over = awaited_ended;
+    x->over_arg = s;
 }
 
 static bool is_busy(void *server)
