@@ -135,10 +135,19 @@ static enum status tokenize(struct asked *p, uint32_t at, const struct tokenizer
     return st;
 }
 
+enum status asked_wanted(const struct asked *p, struct err *err)
+{
+    if (p->dropped && atomic_load(p->dropped))
+        return err_set(err, STATUS_UNAVAILABLE, "the client has left");
+    return STATUS_OK;
+}
+
 enum status asked_tokenize(struct asked *p, const struct tokenizer *t, bool echo, struct err *err)
 {
     for (uint32_t i = 0; i < p->n; i++) {
-        enum status st = tokenize(p, i, t, echo, err);
+        enum status st = asked_wanted(p, err);
+        if (st == STATUS_OK)
+            st = tokenize(p, i, t, echo, err);
         if (st)
             return st;
         if (p->all[i].ids.count == 0)

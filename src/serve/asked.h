@@ -13,6 +13,7 @@
 #include "text/tokenizer.h"
 
 #include <jansson.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 
 struct asked_prompt {
@@ -26,13 +27,17 @@ struct asked_prompt {
 struct asked {
     struct asked_prompt *all;
     uint32_t n;
+    const atomic_bool *dropped; /* true: nobody wants their tokens any more; NULL: somebody does */
 };
 
 /* Room for n prompts, all empty. */
 enum status asked_make(struct asked *p, uint32_t n, struct err *err);
 enum status asked_read(struct asked *p, const json_t *value, struct err *err);
-/* Tokenizes texts and checks ids; with `echo` also spells ids. */
+/* Tokenizes texts and checks ids; with `echo` also spells ids. STATUS_UNAVAILABLE: they were
+ * dropped meanwhile, and the rest is not done. */
 enum status asked_tokenize(struct asked *p, const struct tokenizer *t, bool echo, struct err *err);
+/* STATUS_UNAVAILABLE: nobody wants their tokens any more. */
+enum status asked_wanted(const struct asked *p, struct err *err);
 /* Texts are borrowed no longer; those that echo shows become the prompt's own. */
 enum status asked_forget_text(struct asked *p, bool echo, struct err *err);
 /* The text that echo gives back, *len bytes. */

@@ -241,11 +241,12 @@ static enum status too_long(struct call *c, const struct tokens *ids)
                      ids->over ? "more than " : "", ids->count, c->server->info.n_ctx);
 }
 
-/* A prompt that is too long is not tokenized to its end. */
+/* A prompt that is too long is not tokenized to its end, nor one whose client has left. */
 static enum status tokenize(struct call *c)
 {
-    const struct asked *p = &c->ask.prompts;
+    struct asked *p = &c->ask.prompts;
     uint32_t n_ctx = c->server->info.n_ctx;
+    p->dropped = &c->job.dropped;
     enum status st = openai_tokenize(&c->ask, &c->server->loader, n_ctx, &c->err);
     for (uint32_t i = 0; i < p->n; i++)
         if (p->all[i].ids.over || (st == STATUS_OK && p->all[i].ids.count >= n_ctx))

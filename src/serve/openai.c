@@ -476,7 +476,9 @@ enum status openai_tokenize(struct openai_request *q, const struct loader *loade
     if (q->kind == OPENAI_COMPLETION)
         return asked_tokenize(&q->prompts, t, q->echo, err);
     struct tokens *ids = &q->prompts.all[0].ids;
-    enum status st = chat_tokens(loader->chat_template, t, q->messages, NULL, true, ids, err);
+    enum status st = asked_wanted(&q->prompts, err);
+    if (st == STATUS_OK)
+        st = chat_tokens(loader->chat_template, t, q->messages, NULL, true, ids, err);
     if (st == STATUS_OK && ids->count == 0)
         return err_param(err, STATUS_INVALID, "messages", "the prompt is empty: it has no tokens");
     return st;

@@ -344,8 +344,10 @@ bool text_worker_drop(struct text_worker *w, struct text_job *job)
     }
     if (first == job)
         drop_first(w, before, job);
-    else if (!drop_later(first, job))
+    else if (!drop_later(first, job)) {
+        atomic_store(&job->dropped, true);
         return false;
+    }
     w->n_waiting--;
     return true;
 }

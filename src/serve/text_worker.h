@@ -21,6 +21,7 @@
 #include "base/err.h"
 #include "serve/clients.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -34,6 +35,8 @@ struct text_job {
     struct client client;               /* whose it is */
     size_t bytes;                       /* that work reads: how long it may take */
     bool never_slow;                    /* not for the slow worker: somebody waits for its end */
+
+    atomic_bool dropped; /* nobody wants it any more, but it runs: work may end early */
 
     /* the text workers' own */
     int64_t cost_us;       /* that work took and the client's account still holds */
@@ -59,8 +62,8 @@ bool text_worker_submit(struct text_worker *w, struct text_job *job);
  * under it again. It promises no place. At most LIMIT_RETRY_SECONDS. */
 int64_t text_worker_wait_us(const struct text_worker *w, const struct text_job *job);
 
-/* Nobody wants the job any more. True: it had waited, and is the caller's again. False: it runs,
- * and done will be called. */
+/* Nobody wants the job any more. True: it had waited, and is the caller's again. False: it runs, is
+ * told so (job->dropped), and done will be called. */
 bool text_worker_drop(struct text_worker *w, struct text_job *job);
 
 /* The work was worth its while: its client's account no longer holds it. */

@@ -225,7 +225,8 @@ static void dropped_jobs_are_not_done(void **state)
         all[0].gate = &gate;
         for (size_t i = 0; i < 5; i++)
             assert_true(text_worker_submit(o.w, &all[i].job));
-        assert_false(text_worker_drop(o.w, &all[0].job)); /* it runs */
+        assert_false(text_worker_drop(o.w, &all[0].job)); /* it runs, and may look */
+        assert_true(all[0].job.dropped && !all[which].job.dropped);
         assert_true(text_worker_drop(o.w, &all[which].job));
         assert_false(text_worker_drop(o.w, &all[which].job));
         struct job late = new_job(&o, 'e', 1, USUAL);

@@ -1,12 +1,14 @@
-/* What a client is told whose text finds no place before the text workers: over HTTP and gRPC. */
+/* Texts before the text workers: what a client is told whose text finds no place, over HTTP and
+ * gRPC, and what is done of one whose client leaves. */
 #include "base/clock.h"
 #include "base/log.h"
 #include "serve/grpc.h"
 #include "serve/http_via.h"
 #include "serve/stream.h"
-#include "support/cmocka_all.h"
+#include "unit/engine/fake_backend.h"
 
 #include <event2/buffer.h>
+#include <semaphore.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -212,11 +214,69 @@ static void over_grpc(void **state)
     close_server(&s);
 }
 
+static sem_t reading, gate;
+
+/* Until the gate opens. */
+static enum status slow_read(struct openai_request *out, enum openai_kind kind, const char *bytes,
+                             size_t len, struct err *err)
+{
+    sem_post(&reading);
+    sem_wait(&gate);
+    return stream_form.read(out, kind, bytes, len, err);
+}
+
+static void leave_while_it_is_read(struct server *s, enum openai_kind kind, const char *path,
+                                   const char *field)
+{
+    struct form form = stream_form;
+    struct buf body = {0};
+    form.read = slow_read;
+    sem_init(&reading, 0, 0);
+    sem_init(&gate, 0, 0);
+    buf_printf(&body, "{%s,\"pad\":\"%*s\"}", field, BODY_BYTES, "");
+    begin(path, "application/json", NULL);
+    call_begin(
+        s, &client.x,
+        &(struct call_question){.kind = kind, .form = &form, .body = body_of(body.data, body.len)});
+    buf_fini(&body);
+    sem_wait(&reading);
+    client.x.ended(&client.x, true);
+    sem_post(&gate);
+    while (s->calls)
+        event_base_loop(s->base, EVLOOP_ONCE);
+}
+
+/* The text worker reads a question when its client leaves: no prompt of it is tokenized then. */
+static void who_leaves_is_not_tokenized(void **state)
+{
+    const struct rates_options rates = {.tokens = 1, .burst_s = 1000};
+    const struct client who = clients_of_address(NULL);
+    struct fake_world world;
+    struct rates_level requests, tokens;
+    struct err e;
+    (void)state;
+    struct server s = {.state = SERVER_READY, .base = event_base_new(), .model_name = "m"};
+    fake_world_open(&world);
+    metrics_init(&s.metrics);
+    s.loader.tokenizer = world.tokenizer;
+    assert_int_equal(rates_open(&s.rates, &rates, &e), STATUS_OK);
+    assert_int_equal(text_worker_open(&s.text, s.base, 4, &e), STATUS_OK);
+    leave_while_it_is_read(&s, OPENAI_COMPLETION, "/v1/completions", "\"prompt\":[\"aa\",\"bb\"]");
+    leave_while_it_is_read(&s, OPENAI_CHAT, "/v1/chat/completions",
+                           "\"messages\":[{\"role\":\"user\",\"content\":\"aa\"}]");
+    rates_look(s.rates, &who, now_us, &requests, &tokens);
+    assert_true(tokens.left == 1000); /* tokens that were read would have been charged */
+    rates_free(s.rates);
+    fake_world_close(&world);
+    close_server(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(over_http),
         cmocka_unit_test(over_grpc),
+        cmocka_unit_test(who_leaves_is_not_tokenized),
     };
     log_set_level(LOG_OFF);
     now_us = SECOND;
