@@ -1,5 +1,6 @@
 #include "serve/text_worker.h"
 
+#include "base/allowance.h"
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/mem.h"
@@ -42,9 +43,8 @@ struct text_worker {
     struct lane lanes[LANES];
     struct text_job *first_line, *last_line; /* first jobs of the lines, in turn */
     size_t n_lines, n_waiting, capacity;
-    struct buckets *spent; /* microseconds of a processor that were for nothing */
-    int64_t inline_us;     /* that the I/O thread may work itself, at ... */
-    int64_t inline_at_us;  /* ... this time; more comes with time */
+    struct buckets *spent;      /* microseconds of a processor that were for nothing */
+    struct allowance inline_us; /* that the I/O thread may work itself */
 };
 
 static struct text_job *job_of(uint64_t entry)
@@ -256,22 +256,12 @@ static void on_results(evutil_socket_t fd, short what, void *arg)
 
 /* ---- on the I/O thread ---- */
 
-/* Half of the time that passes, at most LIMIT_INLINE_US of it at once. */
-static bool has_time(struct text_worker *w)
-{
-    int64_t now = clock_now_us();
-    w->inline_us += (now - w->inline_at_us) / 2;
-    w->inline_at_us = now;
-    if (w->inline_us > LIMIT_INLINE_US)
-        w->inline_us = LIMIT_INLINE_US;
-    return w->inline_us > 0;
-}
-
 /* What is short is done here, if its client is not over its allowance and has nothing waiting that
  * was there before. */
 static bool is_inline(struct text_worker *w, const struct text_job *job)
 {
-    return job->bytes <= LIMIT_BODY_INLINE && has_time(w) && !is_slow(w, job) && !line_of(w, job);
+    return job->bytes <= LIMIT_BODY_INLINE && allowance_has(&w->inline_us) && !is_slow(w, job) &&
+           !line_of(w, job);
 }
 
 bool text_worker_submit(struct text_worker *w, struct text_job *job)
@@ -285,7 +275,7 @@ bool text_worker_submit(struct text_worker *w, struct text_job *job)
     int64_t before = clock_now_us();
     job->work(job);
     job->cost_us = clock_now_us() - before;
-    w->inline_us -= job->cost_us;
+    allowance_use(&w->inline_us, job->cost_us);
     charge(w, job);
     job->done(job);
     return true;
@@ -403,6 +393,8 @@ enum status text_worker_open(struct text_worker **out, struct event_base *base, 
     if (!w)
         return err_set(err, STATUS_NO_MEMORY, "no memory for the text workers");
     w->capacity = capacity;
+    /* half of the time that passes, at most so much of it at once */
+    allowance_init(&w->inline_us, 500000, LIMIT_INLINE_US);
     for (int i = 0; i < LANES; i++) {
         struct lane *l = &w->lanes[i];
         l->owner = w;
