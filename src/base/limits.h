@@ -58,6 +58,8 @@
 #define LIMIT_TIMEOUT_SECONDS     86400   /* timeout of a request, --request-timeout */
 #define LIMIT_PRIORITY            1000000 /* of a request, either way */
 #define LIMIT_ANSWER_LOGPROBS     131072  /* of one whole answer: tokens times 1 + alternatives */
+#define LIMIT_CHOICE_BYTES        (64u << 20) /* of a whole choice; its log probabilities: half */
+#define LIMIT_ECHO_BYTES          (8u << 20)  /* of all texts that one request's echo gives back */
 #define LIMIT_TOP_K               1000000
 #define LIMIT_TOP_LOGPROBS        20  /* alternatives reported with each token of a chat */
 #define LIMIT_COMPLETION_LOGPROBS 5   /* and with each token of a completion */

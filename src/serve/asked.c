@@ -121,6 +121,26 @@ static enum status check_ids(const struct asked *p, uint32_t at, uint32_t n_voca
                      n_vocab, ids->ids[i]);
 }
 
+/* What the ids spell, if it and what the ones before spell is not too much: two bytes of a question
+ * may be a token of a hundred. */
+static enum status spell(struct asked *p, uint32_t at, const struct tokenizer *t, struct err *err)
+{
+    struct asked_prompt *one = &p->all[at];
+    size_t bytes = asked_shown(p), len;
+    for (size_t i = 0; i < one->ids.count && bytes <= LIMIT_ECHO_BYTES; i++) {
+        tokenizer_piece(t, one->ids.ids[i], &len);
+        bytes += len;
+    }
+    if (bytes > LIMIT_ECHO_BYTES)
+        return err_param(err, STATUS_TOO_LARGE, "echo",
+                         "echo: the prompts as text have more than %u bytes: ask without it, or "
+                         "with fewer ids",
+                         LIMIT_ECHO_BYTES);
+    if (!tokenizer_decode(t, one->ids.ids, one->ids.count, true, &one->shown))
+        return err_set(err, STATUS_NO_MEMORY, "no memory for the prompt");
+    return STATUS_OK;
+}
+
 static enum status tokenize(struct asked *p, uint32_t at, const struct tokenizer *t, bool echo,
                             struct err *err)
 {
@@ -129,10 +149,7 @@ static enum status tokenize(struct asked *p, uint32_t at, const struct tokenizer
         return tokenizer_encode(t, one->text, one->len, NULL, TOKENIZE_SPECIAL | TOKENIZE_ADD,
                                 &one->ids, err);
     enum status st = check_ids(p, at, tokenizer_vocab_size(t), err);
-    if (st == STATUS_OK && echo &&
-        !tokenizer_decode(t, one->ids.ids, one->ids.count, true, &one->shown))
-        st = err_set(err, STATUS_NO_MEMORY, "no memory for the prompt");
-    return st;
+    return st == STATUS_OK && echo ? spell(p, at, t, err) : st;
 }
 
 enum status asked_wanted(const struct asked *p, struct err *err)
@@ -168,6 +185,14 @@ enum status asked_forget_text(struct asked *p, bool echo, struct err *err)
         one->len = 0;
     }
     return kept ? STATUS_OK : err_set(err, STATUS_NO_MEMORY, "no memory for the prompt");
+}
+
+size_t asked_shown(const struct asked *p)
+{
+    size_t bytes = 0;
+    for (uint32_t i = 0; i < p->n; i++)
+        bytes += p->all[i].shown.cap;
+    return bytes;
 }
 
 const char *asked_text(const struct asked *p, uint32_t at, size_t *len)

@@ -173,8 +173,7 @@ void call_let_go(struct call *c)
     forget_body(c);
     buf_fini(&c->out);
     buf_fini(&c->logprobs);
-    for (uint32_t i = 0; i < c->n_choices; i++)
-        buf_fini(&c->choices[i].json);
+    reply_drop(c);
     mem_free(c->choices);
     mem_free(c);
     server_call_ended(s);
@@ -182,7 +181,7 @@ void call_let_go(struct call *c)
 
 void call_cancel(struct call *c)
 {
-    for (uint32_t i = 0; i < c->n_choices; i++)
+    for (uint32_t i = 0; c->choices && i < c->n_choices; i++)
         if (c->choices[i].r)
             engine_cancel(c->server->engine, c->choices[i].r);
 }
@@ -413,6 +412,21 @@ static void submit(struct call *c)
         reply_start_stream(c);
 }
 
+/* The body has become tokens. What echo gives back is held from now on: token ids spell more than
+ * they came as. */
+static bool hold_echo(struct call *c)
+{
+    size_t bytes = asked_shown(&c->ask.prompts);
+    if (bytes <= LIMIT_STREAM_BUFFER) /* so much every exchange may take */
+        return true;
+    if (budget_open(&c->held, &c->server->request_memory, &c->admitted.client) &&
+        budget_set(&c->held, bytes))
+        return true;
+    http_no_room(&c->held, &c->err);
+    http_fail(c->x, &c->err, http_code_memory);
+    return false;
+}
+
 static void done(struct text_job *job)
 {
     struct call *c = (struct call *)(void *)job;
@@ -423,7 +437,7 @@ static void done(struct text_job *job)
         call_let_go(c);
     else if (c->prepared != STATUS_OK)
         refuse(c, &c->err, c->code);
-    else
+    else if (hold_echo(c))
         submit(c);
 }
 
@@ -503,6 +517,9 @@ static void fill(struct call *c, struct server *s, struct http_exchange *x,
     c->answer = (struct answer){
         .kind = kind, .id = c->id, .model = s->model_name, .created = clock_unix_s()};
     event_assign(&c->timer, s->base, -1, 0, reply_timer, c);
+    http_hold_answer(x, &c->kept);
+    c->out.limit = LIMIT_CHOICE_BYTES;
+    c->logprobs.limit = LIMIT_CHOICE_BYTES / 2;
     x->user = c;
     x->ended = on_ended;
     x->drained = reply_drained;

@@ -35,7 +35,7 @@ struct call {
     struct server *server;
     struct call *next, *prev;
     struct http_exchange *x; /* NULL once it has ended */
-    struct choice *choices;  /* (n_choices); NULL before submission */
+    struct choice *choices;  /* (n_choices); NULL before submission, and once all is told */
     uint32_t n_choices;
     uint32_t n_live; /* choices whose requests are the engine's */
     bool preparing;  /* the text workers have it */
@@ -44,7 +44,10 @@ struct call {
     bool stream_asked; /* beside the question */
     float timeout_s;   /* that came beside the question; 0: none */
     struct evbuffer *body;
-    struct hold held; /* of the body and what it becomes, until it is tokens */
+    struct hold held; /* of the body and what it becomes, until it is tokens; then of what echo
+                         gives back */
+    struct hold kept; /* of finished choices that wait for others, as part of the unsent answers */
+    size_t kept_bytes;
     struct openai_request ask;
     uint64_t tokens_read;     /* of its prompts, also of those that are refused then */
     struct timeline timeline; /* until the answer; then that of the choice that came first */
@@ -79,6 +82,8 @@ struct call {
     bool gone;
     uint32_t prompt_tokens, completion_tokens, max_tokens; /* max: of each choice */
     uint32_t first_tokens;                                 /* of the first choice */
+    uint32_t cached_tokens;                                /* and why: once choices is NULL */
+    const char *cache;
     enum finish_reason finish;
     uint32_t n_gaps; /* between tokens */
     int64_t gaps_us;
@@ -90,7 +95,9 @@ void call_cancel(struct call *c); /* all that still run */
 
 /* reply.c. The exchange may end inside each of these, and the call with it. */
 void reply_start_stream(struct call *c);
-void reply_drop(struct call *c); /* nobody wants the answer: choices that wait to be made end */
+/* Nobody is told of its choices any more: those that are made go, those that wait to be made end,
+ * and one that is being made goes when it is. */
+void reply_drop(struct call *c);
 uint32_t reply_cached_tokens(const struct call *c); /* of the prompts, of what was released */
 const char *reply_cache(const struct call *c);      /* why so many: see recent_cache */
 void reply_drained(struct http_exchange *x);        /* http_exchange's */

@@ -222,6 +222,12 @@ enum status http_no_room_to_send(struct http_exchange *x, struct err *err)
                    "(--max-unsent-memory), of one client or of all: read them, and try again");
 }
 
+void http_hold_answer(const struct http_exchange *x, struct hold *out)
+{
+    const struct hold *unsent = x->via->unsent ? x->via->unsent(x) : NULL;
+    *out = unsent ? (struct hold){.of = unsent->of, .share = unsent->share} : (struct hold){0};
+}
+
 size_t http_stream_waiting(const struct http_exchange *x)
 {
     return x->via->stream_waiting(x);

@@ -124,6 +124,9 @@ void http_stream_end(struct http_exchange *x, bool cut);
  * written. */
 bool http_has_room(const struct http_exchange *x, size_t len);
 enum status http_no_room_to_send(struct http_exchange *x, struct err *err);
+/* For parts of the answer that wait elsewhere: of the same budget and client as what waits for this
+ * client. It holds nothing yet, and may outlive the exchange. */
+void http_hold_answer(const struct http_exchange *x, struct hold *out);
 size_t http_stream_waiting(const struct http_exchange *x); /* bytes not yet taken by the client */
 
 #endif

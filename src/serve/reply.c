@@ -3,12 +3,17 @@
 
 #include "base/clock.h"
 #include "base/limits.h"
+#include "base/mem.h"
 
 #include <string.h>
 
 /* More log probabilities of a choice than this are made by the text worker: a thousand of them take
  * half a millisecond and more. */
 #define LONG_LOGPROBS 512
+
+/* What of a stream is written is made in memory that is kept for the next part, unless it is more.
+ */
+#define KEPT_BYTES (2u << 10)
 
 /* The answer. The exchange may end inside the last call of each function here, and the call with
  * it, so nothing comes after. */
@@ -68,6 +73,13 @@ static void lose(struct call *c, bool no_room)
     call_cancel(c);
 }
 
+static void clear(struct buf *b)
+{
+    buf_clear(b);
+    if (b->cap > KEPT_BYTES)
+        buf_fini(b);
+}
+
 static void write_out(struct call *c)
 {
     if (c->out.failed)
@@ -81,7 +93,8 @@ static void write_out(struct call *c)
         http_stream_write(c->x, buf_str(&c->out), c->out.len);
     }
     c->written_us = clock_now_us();
-    buf_clear(&c->out);
+    clear(&c->out);
+    clear(&c->logprobs);
     for (uint32_t i = 0; i < c->n_choices; i++) {
         if (c->choices[i].begins)
             stamp_first(&c->choices[i], c->written_us);
@@ -137,6 +150,8 @@ static void release(struct choice *ch)
 uint32_t reply_cached_tokens(const struct call *c)
 {
     uint32_t sum = 0, n = c->ask.n;
+    if (!c->choices)
+        return c->cached_tokens;
     for (uint32_t i = 0; i < c->n_choices; i += n) {
         uint32_t least = c->choices[i].cached_tokens;
         for (uint32_t k = 1; k < n; k++)
@@ -149,6 +164,8 @@ uint32_t reply_cached_tokens(const struct call *c)
 
 const char *reply_cache(const struct call *c)
 {
+    if (c->cache)
+        return c->cache;
     if (c->dropped)
         return "dropped";
     return recent_cache(c->server->info.prefix_cache, c->ask.prompts.n, c->prompt_tokens,
@@ -306,6 +323,35 @@ static void take_news(struct choice *ch)
     c->answered = true;
 }
 
+void reply_drop(struct call *c)
+{
+    for (uint32_t i = 0; c->choices && i < c->n_choices; i++) {
+        struct choice *ch = &c->choices[i];
+        if (ch->making && text_worker_drop(c->server->text, &ch->job)) {
+            ch->making = false;
+            release(ch);
+        }
+        if (!ch->r)
+            buf_fini(&ch->json);
+    }
+    budget_end(&c->kept);
+    c->kept_bytes = 0;
+}
+
+/* The answer is made. Its client may take its time with it: all that it was made of goes. */
+static void forget_parts(struct call *c)
+{
+    if (c->n_live > 0)
+        return;
+    c->cached_tokens = reply_cached_tokens(c);
+    c->cache = reply_cache(c);
+    reply_drop(c);
+    mem_free(c->choices);
+    c->choices = NULL;
+    asked_fini(&c->ask.prompts);
+    budget_end(&c->held);
+}
+
 /* Everything that is ready in one write. */
 static void flush(struct call *c)
 {
@@ -315,6 +361,7 @@ static void flush(struct call *c)
     if (!c->answered)
         return;
     event_del(&c->timer);
+    forget_parts(c);
     if (c->lost)
         c->form->end(c->x, &c->err);
     else
@@ -348,22 +395,24 @@ static bool add_timing(struct call *c)
 static void reply_whole(struct call *c)
 {
     struct answer_end end = end_of(c);
-    bool failed = false;
-    c->form->head(&c->out, &c->answer);
+    struct buf out = {0};
+    c->form->head(&out, &c->answer);
     for (uint32_t i = 0; i < c->n_choices; i++) {
-        const struct buf *json = &c->choices[i].json;
-        failed |= json->failed;
-        buf_puts(&c->out, i > 0 ? c->form->between : "");
-        buf_append(&c->out, buf_str(json), json->len);
+        struct buf *json = &c->choices[i].json;
+        buf_puts(&out, i > 0 ? c->form->between : "");
+        buf_append(&out, buf_str(json), json->len);
+        buf_fini(json);
     }
     c->timeline.at_us[TIMELINE_DECODED] = c->timeline.at_us[TIMELINE_FINISHED];
     timeline_stamp(&c->timeline, TIMELINE_FIRST_CONTENT); /* of which the tail tells */
-    c->form->tail(&c->out, &c->answer, &end);
+    c->form->tail(&out, &c->answer, &end);
     c->answered = true;
-    if (failed || c->out.failed || !add_timing(c))
+    forget_parts(c);
+    if (out.failed || !add_timing(c))
         fail_memory(c);
     else
-        c->form->reply(c->x, &c->out);
+        c->form->reply(c->x, &out);
+    buf_fini(&out);
 }
 
 /* Any one thread, while nobody else touches the choice: what it is, as JSON or whatever the form
@@ -378,13 +427,55 @@ static void make_choice(struct text_job *job)
                                  .text = all.text,
                                  .len = all.text_len,
                                  .finish = finish_reason_name(all.finish)};
-    struct buf both = {0}, logprobs = {0};
+    struct buf both = {0}, logprobs = {.limit = LIMIT_CHOICE_BYTES / 2};
+    ch->json.limit = LIMIT_CHOICE_BYTES;
     bool echoed = add_echo(ch, &both, &part.text, &part.len);
     part.logprobs = take_logprobs(ch, &all, &logprobs);
     c->form->choice(&ch->json, &c->answer, &part);
     ch->json.failed |= logprobs.failed || (echoed && both.failed);
     buf_fini(&logprobs);
     buf_fini(&both);
+}
+
+/* The answer ends here, with an error. What still runs of it is cancelled. */
+static void give_up(struct call *c, const struct err *e, const char *code)
+{
+    call_cancel(c);
+    c->answered = true;
+    reply_drop(c);
+    http_fail(c->x, e, code);
+}
+
+static void choice_failed(struct call *c)
+{
+    struct err e;
+    err_set(&e, STATUS_NO_MEMORY,
+            "no memory for the answer: a choice may have %u bytes, its log probabilities half",
+            LIMIT_CHOICE_BYTES);
+    c->finish = FINISH_ERROR;
+    give_up(c, &e, NULL);
+}
+
+/* The choice waits for the others, beside all that clients have not taken. */
+static void keep(struct choice *ch)
+{
+    struct call *c = ch->call;
+    struct err e;
+    char *fitted = mem_resize(ch->json.data, ch->json.len + 1);
+    if (fitted) {
+        ch->json.data = fitted;
+        ch->json.cap = ch->json.len + 1;
+    }
+    c->kept_bytes += ch->json.cap;
+    if (c->kept_bytes <= LIMIT_STREAM_BUFFER) /* so much every exchange may take */
+        return;
+    if (budget_fits(&c->kept, c->kept_bytes)) {
+        budget_force(&c->kept, c->kept_bytes);
+        return;
+    }
+    http_no_room_to_send(c->x, &e);
+    c->finish = FINISH_ERROR;
+    give_up(c, &e, "unsent_memory");
 }
 
 /* Its slot is free; the last one of them ends the answer. */
@@ -395,10 +486,16 @@ static void choice_made(struct text_job *job)
     ch->making = false;
     text_worker_refund(c->server->text, job);
     release(ch);
-    if (!c->x || c->answered) /* the client left, or another choice was broken off */
+    if (!c->x || c->answered) { /* the client left, or another choice was broken off */
+        buf_fini(&ch->json);
         call_let_go(c);
-    else if (c->n_live == 0)
+    } else if (ch->json.failed) {
+        choice_failed(c);
+    } else if (c->n_live > 0) {
+        keep(ch);
+    } else {
         reply_whole(c);
+    }
 }
 
 /* An unstreamed choice becomes JSON at its end. */
@@ -417,25 +514,11 @@ static void keep_choice(struct choice *ch, const struct request_news *all)
     choice_made(&ch->job);
 }
 
-void reply_drop(struct call *c)
-{
-    for (uint32_t i = 0; i < c->n_choices; i++) {
-        struct choice *ch = &c->choices[i];
-        if (!ch->making || !text_worker_drop(c->server->text, &ch->job))
-            continue;
-        ch->making = false;
-        release(ch);
-    }
-}
-
 static void break_off(struct choice *ch, const struct err *e)
 {
     struct call *c = ch->call;
     release(ch);
-    call_cancel(c);
-    reply_drop(c);
-    c->answered = true;
-    http_fail(c->x, e, NULL);
+    give_up(c, e, NULL);
 }
 
 void reply_news(struct choice *ch)
@@ -466,8 +549,11 @@ void reply_news(struct choice *ch)
 static void pump_all(struct call *c)
 {
     for (uint32_t i = 0; i < c->n_choices && !c->answered; i++)
-        if (c->choices[i].r)
+        if (c->choices[i].r) {
             take_news(&c->choices[i]);
+            if (c->out.len > LIMIT_STREAM_BUFFER) /* what waits says who has to wait, too */
+                write_out(c);
+        }
     flush(c);
 }
 

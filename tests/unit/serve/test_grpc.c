@@ -745,6 +745,33 @@ static void test_who_reads_is_not_cut(void **state)
     close_world(&w);
 }
 
+/* The text that echo gives back is held until the answer is made. */
+static void test_an_echo_is_held(void **state)
+{
+    struct world w;
+    struct buf body = {0};
+    char prompt[200];
+    (void)state;
+    open_world(&w, NULL, 0);
+    budget_init(&w.server.request_memory, 32 << 10);
+    memset(prompt, 'b', sizeof prompt);
+    buf_puts(&body, "{\"echo\":true,\"max_tokens\":20,\"ignore_eos\":true,\"prompt\":[");
+    for (int i = 0; i < 40; i++)
+        buf_printf(&body, "%s\"%.*s\"", i > 0 ? "," : "", (int)sizeof prompt, prompt);
+    buf_puts(&body, "]}");
+    ask(&w, 1, "/v1/completions", &body);
+    turn(&w);
+    while (w.server.calls && !w.server.calls->choices)
+        loop(&w);
+    assert_in_range(w.server.request_memory.held, 40 * sizeof prompt, 16000);
+    while (w.server.calls)
+        turn(&w);
+    assert_int_equal(w.server.request_memory.held, 0);
+    assert_true(w.got.len > 40 * sizeof prompt);
+    buf_fini(&body);
+    close_world(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -762,6 +789,7 @@ int main(void)
         cmocka_unit_test(test_answers_that_nobody_reads),
         cmocka_unit_test(test_a_stream_without_room_ends),
         cmocka_unit_test(test_who_reads_is_not_cut),
+        cmocka_unit_test(test_an_echo_is_held),
         cmocka_unit_test(test_a_body_is_never_cut),
         cmocka_unit_test(test_a_stream_that_lost_text_ends),
     };

@@ -12,7 +12,6 @@
 #define WRITE_US   (7 * MS)
 #define CHOICE_US  (5 * MS) /* that it takes to make JSON of an unstreamed choice */
 #define MAX_WRITES 16
-#define MAX_CHOICE 2
 
 static struct by_hand hand;
 
@@ -22,12 +21,16 @@ static struct {
     int64_t began_us[MAX_WRITES], done_us[MAX_WRITES];
     char text[MAX_WRITES][2048];
     bool ended;
+    int status;
 } got;
+
+static struct hold unsent; /* what waits for the client: nothing, for he reads */
 
 static void take(const char *bytes, size_t len)
 {
-    assert_true(got.n < MAX_WRITES && len < sizeof got.text[0]);
-    memcpy(got.text[got.n], bytes, len);
+    const size_t most = sizeof got.text[0] - 1;
+    assert_true(got.n < MAX_WRITES);
+    memcpy(got.text[got.n], bytes, len < most ? len : most);
     got.began_us[got.n] = clock_now_us();
     hand.clock.now_us += WRITE_US;
     got.done_us[got.n++] = clock_now_us();
@@ -40,8 +43,9 @@ static void via_add_header(struct http_exchange *x, const char *name, const char
 
 static void via_reply(struct http_exchange *x, int status, const char *body, size_t len)
 {
-    (void)x, (void)status;
+    (void)x;
     take(body, len);
+    got.status = status;
     got.ended = true;
 }
 
@@ -64,11 +68,18 @@ static size_t via_waiting(const struct http_exchange *x)
     return 0;
 }
 
+static struct hold *via_unsent(const struct http_exchange *x)
+{
+    (void)x;
+    return &unsent;
+}
+
 static const struct http_via client = {.add_header = via_add_header,
                                        .reply = via_reply,
                                        .stream_write = via_write,
                                        .stream_end = via_end,
-                                       .stream_waiting = via_waiting};
+                                       .stream_waiting = via_waiting,
+                                       .unsent = via_unsent};
 
 static void slow_choice(struct buf *out, const struct answer *a, const struct answer_choice *c)
 {
@@ -81,7 +92,6 @@ struct scene {
     struct server server;
     struct http_exchange x;
     struct call call;
-    struct choice choices[MAX_CHOICE];
     struct form form;
 };
 
@@ -91,11 +101,11 @@ static void submit(struct scene *s, uint32_t i, uint32_t max_tokens)
 {
     struct request_params p = by_hand_prompt(0, 20, (int32_t)i, max_tokens);
     p.timeline.at_us[TIMELINE_RECEIVED] = p.timeline.at_us[TIMELINE_TOKENIZED] = clock_now_us();
-    p.user = &s->choices[i];
+    p.user = &s->call.choices[i];
     p.logprobs = wanted_logprobs > 0;
     p.top_logprobs = wanted_logprobs;
-    s->choices[i] = (struct choice){.call = &s->call, .index = i};
-    s->choices[i].r = fake_submit(s->server.engine, &p);
+    s->call.choices[i] = (struct choice){.call = &s->call, .index = i};
+    s->call.choices[i].r = fake_submit(s->server.engine, &p);
 }
 
 static void begin(struct scene *s, bool streaming, uint32_t n, const uint32_t *max_tokens)
@@ -109,16 +119,18 @@ static void begin(struct scene *s, bool streaming, uint32_t n, const uint32_t *m
     s->form.choice = slow_choice;
     s->call = (struct call){.server = &s->server,
                             .x = &s->x,
-                            .choices = s->choices,
+                            .choices = mem_array(n, sizeof(struct choice)),
                             .n_choices = n,
                             .n_live = n,
                             .form = &s->form,
                             .ask = {.n = n},
                             .streaming = streaming,
                             .answer = {.id = "id", .model = "m"}};
-    s->call.ask.prompts.n = 1;
+    struct err e;
+    assert_int_equal(asked_make(&s->call.ask.prompts, 1, &e), STATUS_OK);
     s->server.base = event_base_new();
     event_assign(&s->call.timer, s->server.base, -1, 0, reply_timer, &s->call);
+    http_hold_answer(&s->x, &s->call.kept);
     for (uint32_t i = 0; i < n; i++)
         submit(s, i, max_tokens[i]);
 }
@@ -149,19 +161,25 @@ static int64_t us_of(const json_t *ttft, const char *name)
     return (int64_t)(json_number_value(json_object_get(ttft, name)) * 1000 + 0.5);
 }
 
+static void close_scene(struct scene *s)
+{
+    buf_fini(&s->call.out);
+    buf_fini(&s->call.logprobs);
+    reply_forget_kept(&s->call);
+    asked_fini(&s->call.ask.prompts);
+    mem_free(s->call.choices);
+    event_base_free(s->server.base);
+    fake_close_by_hand(hand.engine);
+    fake_world_close(&hand.world);
+}
+
 static void end(struct scene *s, json_t *ttft)
 {
     struct histogram_view v;
     metrics_read(&s->server.metrics, METRICS_TTFT, &v);
     assert_int_equal(v.count, 1);
     json_decref(ttft);
-    buf_fini(&s->call.out);
-    buf_fini(&s->call.logprobs);
-    for (uint32_t i = 0; i < s->call.n_choices; i++)
-        buf_fini(&s->choices[i].json);
-    event_base_free(s->server.base);
-    fake_close_by_hand(hand.engine);
-    fake_world_close(&hand.world);
+    close_scene(s);
 }
 
 static void test_first_content_is_written(void **state)
@@ -252,10 +270,10 @@ static void test_a_broken_answer_is_not_made(void **state)
     sem_init(&gate, 0, 0);
     assert_int_equal(text_worker_open(&s.server.text, s.server.base, 4, &e), STATUS_OK);
     assert_true(text_worker_submit(s.server.text, &busy));
-    while (!s.choices[0].making && engine_turn(hand.engine))
+    while (!s.call.choices[0].making && engine_turn(hand.engine))
         take_events();
-    assert_true(s.choices[0].making && s.call.n_live == 2);
-    engine_cancel(hand.engine, s.choices[1].r);
+    assert_true(s.call.choices[0].making && s.call.n_live == 2);
+    engine_cancel(hand.engine, s.call.choices[1].r);
     for (int i = 0; i < 2; i++) {
         engine_turn(hand.engine);
         take_events();
@@ -265,8 +283,106 @@ static void test_a_broken_answer_is_not_made(void **state)
     assert_int_equal(s.call.n_live, 0);
     sem_post(&gate);
     text_worker_close(s.server.text);
-    assert_int_equal(s.choices[0].json.len, 0);
+    assert_int_equal(s.call.choices[0].json.len, 0);
     end(&s, NULL);
+}
+
+/* Choices that are as large as the test wants. */
+
+static size_t choice_bytes;
+
+static void large_choice(struct buf *out, const struct answer *a, const struct answer_choice *c)
+{
+    (void)a, (void)c;
+    if (!buf_reserve(out, choice_bytes))
+        return;
+    memset(out->data + out->len, ' ', choice_bytes);
+    out->len += choice_bytes;
+    out->data[out->len] = '\0';
+}
+
+static struct budget budget;
+
+/* Two choices, of which one is done long before the other. */
+static void begin_large(struct scene *s, size_t bytes, size_t most)
+{
+    struct client who = clients_of_address(NULL);
+    choice_bytes = bytes;
+    budget_init(&budget, most);
+    unsent = (struct hold){0};
+    assert_true(budget_open(&unsent, &budget, &who));
+    begin(s, false, 2, (const uint32_t[]){3, 60});
+    s->form.choice = large_choice;
+}
+
+static void run_until(const struct scene *s, uint32_t n_live)
+{
+    struct request *r;
+    for (bool more = true; s->call.n_live > n_live && more;) {
+        more = engine_turn(hand.engine);
+        while ((r = engine_next_event(hand.engine)))
+            reply_news(request_user(r));
+    }
+    assert_int_equal(s->call.n_live, n_live);
+}
+
+static void end_large(struct scene *s)
+{
+    close_scene(s);
+    assert_int_equal(budget.held, 0);
+    budget_end(&unsent);
+    unsent = (struct hold){0};
+}
+
+static void test_a_finished_choice_is_held(void **state)
+{
+    (void)state;
+    struct scene s;
+    begin_large(&s, 1500, 64 << 10);
+    run_until(&s, 1);
+    assert_int_equal(budget.held, 0); /* so little every exchange may take */
+    run_until(&s, 0);
+    end_large(&s);
+    begin_large(&s, 6000, 64 << 10);
+    run_until(&s, 1);
+    assert_false(got.ended);
+    assert_in_range(budget.held, 6000, 6100);
+    choice_bytes = 100;
+    run_until(&s, 0);
+    assert_true(got.ended && got.status == 200);
+    assert_null(s.call.choices);
+    end_large(&s);
+}
+
+static void test_a_choice_without_room_ends_the_answer(void **state)
+{
+    (void)state;
+    struct scene s;
+    begin_large(&s, 6000, 10000); /* a client has half of that */
+    run_until(&s, 1);
+    assert_true(got.ended && got.status == 503);
+    assert_non_null(strstr(got.text[0], "--max-unsent-memory"));
+    assert_int_equal(budget.held, 0);
+    assert_int_equal(budget.refused, 1);
+    s.call.x = NULL; /* what the exchange's end does */
+    s.call.preparing = true;
+    run_until(&s, 0);
+    assert_true(by_hand_stats(&hand).generated_tokens < 60); /* nobody waits for the other */
+    end_large(&s);
+}
+
+static void test_a_choice_has_a_limit(void **state)
+{
+    (void)state;
+    struct scene s;
+    begin_large(&s, (size_t)LIMIT_CHOICE_BYTES + 1, 0);
+    run_until(&s, 1);
+    assert_true(got.ended && got.status == 503);
+    assert_non_null(strstr(got.text[0], "a choice may have 67108864 bytes"));
+    s.call.x = NULL;
+    s.call.preparing = true;
+    run_until(&s, 0);
+    end_large(&s);
 }
 
 int main(void)
@@ -277,6 +393,9 @@ int main(void)
         cmocka_unit_test(test_choices),
         cmocka_unit_test(test_unstreamed),
         cmocka_unit_test(test_a_broken_answer_is_not_made),
+        cmocka_unit_test(test_a_finished_choice_is_held),
+        cmocka_unit_test(test_a_choice_without_room_ends_the_answer),
+        cmocka_unit_test(test_a_choice_has_a_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
