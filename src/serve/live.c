@@ -251,17 +251,24 @@ static void put_recent(struct buf *out, const struct recent *r)
         put_request(out, &r->requests[i % LIMIT_RECENT_REQUESTS]);
 }
 
-/* What has been so far goes out whole, whatever it is. */
+/* What has been so far goes out whole: a reader for whose greeting there is no room is told so. */
 static void greet(struct listener *l)
 {
+    struct http_exchange *x = l->x;
     struct buf out = {0};
+    struct err e;
     put_server(&out, l->live->server);
     put_recent(&out, &l->live->server->recent);
     put_stats(&out, l->live);
-    if (out.failed)
-        l->missed++;
-    else
-        http_stream_write(l->x, buf_str(&out), out.len);
+    if (http_has_room(x, out.len)) {
+        l->missed += out.failed;
+        http_stream_start(x, "text/event-stream; charset=utf-8");
+        if (l->x && !out.failed)
+            http_stream_write(x, buf_str(&out), out.len);
+    } else {
+        http_no_room_to_send(x, &e);
+        http_fail(x, &e, "unsent_memory");
+    }
     buf_fini(&out);
 }
 
@@ -283,9 +290,7 @@ void live_begin(struct server *s, struct http_exchange *x)
     }
     struct live *live = l->live;
     live->telling++;
-    http_stream_start(x, "text/event-stream; charset=utf-8");
-    if (l->x)
-        greet(l);
+    greet(l);
     live->telling--;
     sweep(live);
 }

@@ -4,6 +4,7 @@ import json
 import re
 import time
 
+from h2wire import HEADERS, Client
 from wire import error_of, request
 
 TEXT = "/v1/completions"
@@ -50,3 +51,24 @@ def test_ids_that_spell_too_much(servers, tiny):
     assert status == 400 and error_of(body)["code"] == "context_length_exceeded"
     answer = json.loads(ask(server, prompt=[0] * 100, echo=True, max_tokens=1)[2])
     assert len(answer["choices"][0]["text"]) >= 1200
+
+
+def test_the_start_of_a_live_stream_needs_room(servers, tiny):
+    """Readers who do not read, each with a start of several KiB."""
+    server = servers(tiny, "--max-unsent-memory", "1M", "--grpc-port", 0)
+    for _ in range(64):
+        assert ask(server, prompt="a", max_tokens=1)[0] == 200
+    address = server.logged("gRPC and HTTP/2 on ").split("//")[1]
+    with Client(address, window=0) as client:
+        for _ in range(100):
+            stream = client.open("/v1/debug/stream", end=True, method="GET")
+        status = ""
+        while not status:
+            kind, _, number, payload = client.read()
+            if kind == HEADERS:
+                fields = dict(client.decoder.decode(payload))
+                status = fields[":status"] if number == stream else ""
+        assert status == "503"
+        # one address has half of its part; then the errors, each with less than 1 KiB
+        assert metric(server, "firstlight_unsent_memory_bytes") <= (512 + 100) * 1024
+    wait_until(lambda: metric(server, "firstlight_unsent_memory_bytes") <= 65536)
