@@ -89,6 +89,7 @@
 #define LIMIT_H2_UNREAD            (32u << 20) /* bodies of one connection that nobody has read */
 #define LIMIT_H2_UNSENT            (32u << 20) /* answers it does not take; no more then */
 #define LIMIT_H2_QUEUED            4096        /* frames without a body that it does not take */
+#define LIMIT_H2_SESSION           131072      /* bytes of its tables and frames, beside streams' */
 #define LIMIT_H2_IDLE_SECONDS      300         /* a connection without streams */
 #define LIMIT_H2_PING_SECONDS      60     /* of silence with streams under way, then a ping asks */
 #define LIMIT_H2_PONG_SECONDS      20     /* for its answer */

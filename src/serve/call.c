@@ -77,6 +77,7 @@ static void record(struct call *c)
     }
     trace_add(c->server->trace, l);
     c->trace = NULL;
+    budget_end(&c->traced);
 }
 
 /* For GET /v1/debug/requests. */
@@ -427,11 +428,26 @@ static bool hold_echo(struct call *c)
     return false;
 }
 
+/* Until the call has ended, which its client decides. Without room the line is dropped. */
+static void hold_trace(struct call *c)
+{
+    size_t bytes = trace_line_bytes(c->trace);
+    if (bytes <= LIMIT_STREAM_BUFFER / 4) /* so much every call may take */
+        return;
+    if (budget_fits(&c->traced, bytes)) {
+        budget_force(&c->traced, bytes);
+        return;
+    }
+    mem_free(c->trace);
+    c->trace = NULL;
+}
+
 static void done(struct text_job *job)
 {
     struct call *c = (struct call *)(void *)job;
     c->preparing = false;
     forget_body(c);
+    hold_trace(c);
     admit_tokens(c->server, c->x, &c->admitted, c->tokens_read);
     if (!c->x)
         call_let_go(c);
@@ -518,6 +534,7 @@ static void fill(struct call *c, struct server *s, struct http_exchange *x,
         .kind = kind, .id = c->id, .model = s->model_name, .created = clock_unix_s()};
     event_assign(&c->timer, s->base, -1, 0, reply_timer, c);
     http_hold_answer(x, &c->kept);
+    http_hold_answer(x, &c->traced);
     c->out.limit = LIMIT_CHOICE_BYTES;
     c->logprobs.limit = LIMIT_CHOICE_BYTES / 2;
     x->user = c;

@@ -48,6 +48,7 @@ struct call {
                          gives back */
     struct hold kept; /* of finished choices that wait for others, as part of the unsent answers */
     size_t kept_bytes;
+    struct hold traced; /* of a long line of the trace, in the same budget */
     struct openai_request ask;
     uint64_t tokens_read;     /* of its prompts, also of those that are refused then */
     struct timeline timeline; /* until the answer; then that of the choice that came first */

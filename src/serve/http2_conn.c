@@ -213,7 +213,8 @@ static bool is_over(struct http2_conn *c)
 {
     bool through = !nghttp2_session_want_read(c->session) &&
                    !nghttp2_session_want_write(c->session) && c->written >= c->queued;
-    if (nghttp2_session_get_outbound_queue_size(c->session) > LIMIT_H2_QUEUED) {
+    if (nghttp2_session_get_outbound_queue_size(c->session) > LIMIT_H2_QUEUED ||
+        c->memory.bytes > LIMIT_H2_SESSION + (size_t)c->n_streams * HTTP2_STREAM_SESSION) {
         log_info("connection.flood", "reason=\"it takes no answers\"");
         return true;
     }
@@ -408,7 +409,11 @@ bool http2_conn_new(struct http2_set *set, struct bufferevent *bev, const struct
     static const struct timeval second = {.tv_sec = 1}, stalled = {.tv_sec = LIMIT_WRITE_SECONDS};
     struct http2_conn *c = mem_zalloc(sizeof *c);
     int on = 1;
-    if (!c || nghttp2_session_server_new2(&c->session, set->callbacks, c, set->option) != 0 ||
+    if (c)
+        http2_memory_init(&c->memory);
+    if (!c ||
+        nghttp2_session_server_new3(&c->session, set->callbacks, c, set->option, &c->memory.mem) !=
+            0 ||
         !submit_settings(c)) {
         if (c)
             nghttp2_session_del(c->session);
@@ -486,6 +491,8 @@ enum status http2_conn_set_init(struct http2_set *set, struct err *err)
     nghttp2_session_callbacks_set_on_frame_send_callback(cb, on_sent);
     nghttp2_session_callbacks_set_on_stream_close_callback(cb, on_stream_close);
     nghttp2_option_set_no_auto_window_update(set->option, 1);
+    nghttp2_option_set_no_closed_streams(set->option, 1); /* of which priorities alone would know */
+    nghttp2_option_set_max_outbound_ack(set->option, LIMIT_H2_IDLE_FRAMES);
     /* who cancels all his streams at once is no attack (CVE-2023-44487) */
     nghttp2_option_set_stream_reset_rate_limit(set->option, LIMIT_H2_STREAMS, LIMIT_H2_RESETS);
     return STATUS_OK;

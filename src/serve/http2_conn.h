@@ -14,6 +14,7 @@
 #include "base/timeline.h"
 #include "serve/clients.h"
 #include "serve/http.h"
+#include "serve/http2_memory.h"
 
 #include <event2/event_struct.h>
 #include <nghttp2/nghttp2.h>
@@ -48,6 +49,7 @@ struct http2_conn {
     struct bufferevent *bev;
     struct client peer; /* counted with set->addresses, if there are such */
     nghttp2_session *session;
+    struct http2_memory memory;   /* the session's */
     struct http2_stream *streams; /* all of them */
     struct http2_stream *todo;    /* those that have something to do, the oldest first */
     struct http2_stream **todo_end;

@@ -13,9 +13,11 @@
 
 #define SECOND_US      INT64_C(1000000)
 #define FIELD_OVERHEAD 32 /* that each field counts beyond its bytes */
-/* Of a stream until it is freed: with its buffers, nghttp2's part, the headers of an answer, and
- * what of an answer may always wait (http_has_room). */
-#define STREAM_BYTES (sizeof(struct http2_stream) + (4u << 10) + 2 * LIMIT_STREAM_BUFFER)
+/* Of a stream until it is freed: with the session's part, its buffers, the headers of an answer,
+ * the call that answers it, and what of an answer (http_has_room) and of an echo may always wait.
+ */
+#define STREAM_BYTES                                                                               \
+    (sizeof(struct http2_stream) + HTTP2_STREAM_SESSION + (8u << 10) + 3 * LIMIT_STREAM_BUFFER)
 
 /* Fields */
 

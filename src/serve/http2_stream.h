@@ -55,6 +55,10 @@ struct http2_stream {
     char request_id[LIMIT_REQUEST_ID_BYTES + 1];
 };
 
+/* Of each stream in its connection's session: its state, and the frames of its answer that have no
+ * body. */
+#define HTTP2_STREAM_SESSION (4u << 10)
+
 /* NULL: there is no memory for it, or no room beside what all requests hold. */
 struct http2_stream *http2_stream_new(struct http2_conn *c, int32_t id);
 void http2_stream_free(struct http2_stream *s);

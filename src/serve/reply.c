@@ -392,7 +392,17 @@ static bool add_timing(struct call *c)
     return made;
 }
 
-static void reply_whole(struct call *c)
+/* Before the choices are put together: the answer takes as much once more while that is done. */
+static bool fits(struct call *c)
+{
+    size_t bytes = 0;
+    for (uint32_t i = 0; i < c->n_choices; i++)
+        bytes += c->choices[i].json.len;
+    budget_end(&c->kept); /* it is about to be held of the connection */
+    return bytes <= LIMIT_STREAM_BUFFER || http_has_room(c->x, bytes);
+}
+
+static void put_together(struct call *c)
 {
     struct answer_end end = end_of(c);
     struct buf out = {0};
@@ -456,11 +466,18 @@ static void choice_failed(struct call *c)
     give_up(c, &e, NULL);
 }
 
+static void no_room(struct call *c)
+{
+    struct err e;
+    http_no_room_to_send(c->x, &e);
+    c->finish = FINISH_ERROR;
+    give_up(c, &e, "unsent_memory");
+}
+
 /* The choice waits for the others, beside all that clients have not taken. */
 static void keep(struct choice *ch)
 {
     struct call *c = ch->call;
-    struct err e;
     char *fitted = mem_resize(ch->json.data, ch->json.len + 1);
     if (fitted) {
         ch->json.data = fitted;
@@ -469,13 +486,10 @@ static void keep(struct choice *ch)
     c->kept_bytes += ch->json.cap;
     if (c->kept_bytes <= LIMIT_STREAM_BUFFER) /* so much every exchange may take */
         return;
-    if (budget_fits(&c->kept, c->kept_bytes)) {
+    if (budget_fits(&c->kept, c->kept_bytes))
         budget_force(&c->kept, c->kept_bytes);
-        return;
-    }
-    http_no_room_to_send(c->x, &e);
-    c->finish = FINISH_ERROR;
-    give_up(c, &e, "unsent_memory");
+    else
+        no_room(c);
 }
 
 /* Its slot is free; the last one of them ends the answer. */
@@ -493,8 +507,10 @@ static void choice_made(struct text_job *job)
         choice_failed(c);
     } else if (c->n_live > 0) {
         keep(ch);
+    } else if (fits(c)) {
+        put_together(c);
     } else {
-        reply_whole(c);
+        no_room(c);
     }
 }
 

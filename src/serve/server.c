@@ -7,6 +7,7 @@
 #include "base/reserve.h"
 #include "base/slice.h"
 #include "kernels/kv_layout.h"
+#include "serve/call.h"
 #include "serve/internal.h"
 #include "serve/reload.h"
 #include "serve/warm.h"
@@ -107,12 +108,21 @@ static void on_engine(evutil_socket_t fd, short what, void *arg)
 }
 
 /* Of one connection: a head, what is read at once, what comes ahead of an answer, what is on its
- * way out, short answers and what of a stream may always wait. Over HTTP/2 nothing comes ahead: its
- * only stream, which asks no budget for room, takes less. */
+ * way out, short answers, and what of an answer, of finished choices and of an echo may always
+ * wait. Over HTTP/2 nothing comes ahead: its only stream, which asks no budget for room, and what
+ * goes out take less. */
 #define CONNECTION_BYTES                                                                           \
-    (2 * LIMIT_HEADER_BYTES + LIMIT_PIPELINED_BYTES + 2 * LIMIT_STREAM_BUFFER + (32u << 10))
+    (2 * LIMIT_HEADER_BYTES + LIMIT_PIPELINED_BYTES + 4 * LIMIT_STREAM_BUFFER + (56u << 10))
+/* Of one connection with TLS: its state, a record either way, and a ClientHello as long as OpenSSL
+ * takes one, which it makes room for (a third more) when its length has come. */
+#define TLS_BYTES (256u << 10)
 /* Of one token of a request: its id, prompt or output, twice for penalties, log probabilities. */
 #define TOKEN_BYTES (24 + (LIMIT_TOP_LOGPROBS + 2) * 8)
+/* Of one request beside its tokens: a choice, and the choices of its call that are done; its bias,
+ * its stop strings, and what stands between them and the text. */
+#define REQUEST_BYTES                                                                              \
+    (LIMIT_CHOICES * sizeof(struct choice) + LIMIT_LOGIT_BIAS * sizeof(struct logit_bias) +        \
+     4 * LIMIT_STOP_STRINGS * LIMIT_STOP_BYTES)
 /* Of one thread that reads questions: a body in one piece, JSON, a message of gRPC, a template. */
 #define READING_BYTES                                                                              \
     (LIMIT_BODY_BYTES + (100u << 20) + LIMIT_QUESTION_BYTES + LIMIT_TEMPLATE_MEMORY +              \
@@ -124,12 +134,17 @@ static void log_memory_bound(const struct server *s)
     const struct backend_memory *m = &s->info.memory;
     size_t model = m->weights + m->repacked + m->kv + m->activations + s->info.slots_memory +
                    s->info.expect_memory;
-    size_t token = TOKEN_BYTES + tokenizer_max_piece(s->loader.tokenizer);
-    size_t outputs = (size_t)s->info.n_slots * s->info.n_ctx * token;
+    const struct tokenizer *t = s->loader.tokenizer;
+    size_t token = TOKEN_BYTES + tokenizer_max_piece(t);
+    size_t outputs = s->info.n_slots * (s->info.n_ctx * token + REQUEST_BYTES +
+                                        tokenizer_vocab_size(t) * sizeof(uint32_t));
     size_t max = s->options.max_connections, connections = max * CONNECTION_BYTES;
-    size_t reading = 2 * (size_t)READING_BYTES;
+    /* and the I/O thread, an answer of at most half of what may be unsent: put together, copied */
+    size_t reading = 2 * (size_t)READING_BYTES + s->unsent_memory.most;
     if (s->http2)
-        connections += max * CONNECTION_BYTES;
+        connections += max * (CONNECTION_BYTES + LIMIT_H2_SESSION);
+    if (s->http2 && s->options.tls_cert)
+        connections += max * TLS_BYTES;
     size_t unsent = s->unsent_memory.most + s->open_memory.most;
     size_t streams = s->http2 ? s->stream_memory.most : 0;
     size_t trace = s->trace ? LIMIT_TRACE_BYTES : 0;

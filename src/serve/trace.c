@@ -59,6 +59,11 @@ static size_t line_bytes(uint32_t n_hashes)
     return sizeof(struct trace_line) + n_hashes * sizeof(uint64_t);
 }
 
+size_t trace_line_bytes(const struct trace_line *line)
+{
+    return line ? line_bytes(line->n_hashes) : 0;
+}
+
 void trace_line_hash(const struct trace *t, struct trace_line **line, const int32_t *ids,
                      uint32_t n)
 {

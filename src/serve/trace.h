@@ -52,6 +52,8 @@ struct trace_line *trace_line_new(void);
 void trace_line_hash(const struct trace *t, struct trace_line **line, const int32_t *ids,
                      uint32_t n);
 
+size_t trace_line_bytes(const struct trace_line *line); /* 0: NULL */
+
 /* I/O thread; never waits. A line is dropped, and counted, when it is NULL or when more wait for
  * the disk than LIMIT_TRACE_LINES or LIMIT_TRACE_BYTES. */
 void trace_add(struct trace *t, struct trace_line *take_line);

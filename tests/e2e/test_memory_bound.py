@@ -5,9 +5,11 @@ import re
 import time
 
 from h2wire import HEADERS, Client
+from test_signals import make_certificate
 from wire import error_of, request
 
 TEXT = "/v1/completions"
+MOST_OF_ONE = (1 << 20) * 3 // 8  # --max-unsent-memory 1M: half of what is not for the page
 
 
 def ask(server, **body: object) -> tuple[int, dict, bytes]:
@@ -72,3 +74,46 @@ def test_the_start_of_a_live_stream_needs_room(servers, tiny):
         # one address has half of its part; then the errors, each with less than 1 KiB
         assert metric(server, "firstlight_unsent_memory_bytes") <= (512 + 100) * 1024
     wait_until(lambda: metric(server, "firstlight_unsent_memory_bytes") <= 65536)
+
+
+def trace_of(server, path) -> list[dict]:
+    assert server.stop() == 0
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_long_lines_of_a_trace_need_room(servers, model, tmp_path):
+    """What --record knows of a prompt stays until its client has taken the answer. Beside answers
+    that nobody takes a long line is dropped, and the trace says so."""
+    wrong = b'{"prompt":"a","model":"' + b"m" * 200 + b'"}'
+    for unread, dropped in ((0, 0), (700, 1)):
+        path = tmp_path / f"trace-{unread}"
+        server = servers(model, "--record", path, "--max-unsent-memory", "1M", "--grpc-port", 0,
+                         "--max-request-memory", "256M")
+        address = server.logged("gRPC and HTTP/2 on ").split("//")[1]
+        clients = [Client(address, window=0) for _ in range(3)]
+        for client in clients:
+            for _ in range(unread):
+                client.post(TEXT, "application/json", wrong)
+        least = MOST_OF_ONE if unread else 0
+        wait_until(lambda: metric(server, "firstlight_unsent_memory_bytes") >= least)
+        assert ask(server, prompt="a b " * 10_000)[0] == 400  # too long for the context
+        for client in clients:
+            client.sock.close()
+        lines = trace_of(server, path)
+        assert sum(line.get("dropped", 0) for line in lines) == dropped
+
+
+def connections_part(server) -> int:
+    return int(re.search(r" connections=(\d+)", server.logged("server.memory_bound"))[1])
+
+
+def test_the_sum_counts_sessions(servers, tiny, tmp_path):
+    """Each connection over HTTP/2 adds its session, and with TLS what OpenSSL takes."""
+    make_certificate(tmp_path, "localhost")
+    flags = ["--max-connections", 10]
+    tls = ["--tls-cert", tmp_path / "localhost.pem", "--tls-key", tmp_path / "localhost.key"]
+    one = connections_part(servers(tiny, *flags))
+    both = connections_part(servers(tiny, *flags, "--grpc-port", 0))
+    secret = connections_part(servers(tiny, *flags, "--grpc-port", 0, *tls))
+    assert both == 2 * one + 10 * (128 << 10)
+    assert secret == both + 10 * (256 << 10)

@@ -65,6 +65,7 @@ static struct trace_line *line(const struct trace *t, uint32_t n, uint32_t chang
     assert_non_null(l);
     trace_line_hash(t, &l, ids, n);
     assert_non_null(l);
+    assert_int_equal(trace_line_bytes(l), sizeof *l + n / TRACE_BLOCK_TOKENS * sizeof(uint64_t));
     mem_free(ids);
     l->received_us = clock_now_us();
     l->finish = "length";
