@@ -206,8 +206,9 @@ static void throw_away(struct conn *c, struct evbuffer *input)
 static void scan(struct conn *c, struct evbuffer *input, size_t n)
 {
     struct evbuffer_ptr at;
-    size_t left = n;
-    evbuffer_ptr_set(input, &at, evbuffer_get_length(input) - n, EVBUFFER_PTR_SET);
+    size_t left = n - guard_skip(&c->guard, n);
+    if (left > 0) /* finding the place takes time when much of a body has come before */
+        evbuffer_ptr_set(input, &at, evbuffer_get_length(input) - left, EVBUFFER_PTR_SET);
     while (left > 0 && !c->guard.done && c->guard.http_status == 0) {
         struct evbuffer_iovec piece;
         if (evbuffer_peek(input, (ev_ssize_t)left, &at, &piece, 1) < 1)

@@ -406,20 +406,6 @@ static void last_lf(struct guard *g, unsigned char c)
         finish(g);
 }
 
-/* Bytes of a body or chunk are counted, not looked at. */
-static size_t skip_data(struct guard *g, size_t n)
-{
-    size_t take = n < g->remaining ? n : g->remaining;
-    g->remaining -= take;
-    g->body_got += take;
-    if (g->remaining == 0) {
-        g->data = false;
-        if (!g->chunked)
-            finish(g);
-    }
-    return take;
-}
-
 static bool in_head(const struct guard *g)
 {
     return g->step != chunk_size && g->step != chunk_lf && g->step != chunk_end_cr &&
@@ -437,12 +423,27 @@ void guard_keep(struct guard *g, struct guard_head *head)
     g->keeping = NULL;
 }
 
+size_t guard_skip(struct guard *g, size_t n)
+{
+    size_t take = n < g->remaining ? n : g->remaining;
+    if (!g->data)
+        return 0;
+    g->remaining -= take;
+    g->body_got += take;
+    if (g->remaining == 0) {
+        g->data = false;
+        if (!g->chunked)
+            finish(g);
+    }
+    return take;
+}
+
 size_t guard_feed(struct guard *g, const char *bytes, size_t n)
 {
     size_t i = 0;
     while (i < n && !g->done && g->http_status == 0) {
         if (g->data) {
-            i += skip_data(g, n - i);
+            i += guard_skip(g, n - i);
             continue;
         }
         if (in_head(g) && ++g->head_bytes > LIMIT_HEADER_BYTES)

@@ -67,6 +67,9 @@ void guard_keep(struct guard *g, struct guard_head *head);
 /* NULL: it did not come. What was cut is not what came: *cut says so. */
 const char *guard_kept(const struct guard_head *head, enum guard_kept which, bool *cut);
 
+/* Takes bytes of a body or chunk, which are counted and not looked at: returns how many of n come
+ * before the next that guard_feed must see. */
+size_t guard_skip(struct guard *g, size_t n);
 /* Takes up to n bytes; returns how many belong to this request. Less than n: it is done, or it is
  * refused (http_status), and the rest was not looked at. */
 size_t guard_feed(struct guard *g, const char *bytes, size_t n);

@@ -2,10 +2,10 @@
 """What an attack costs the other clients: attacks.py BINARY MODEL SECONDS [ROUNDS] [ATTACK...]
 
 One client streams, one asks for first tokens, one asks for /health, in phases without and with the
-attack, in turns. A line for each attack: the median of the phases without it, of those with it, and
-the ratio. The attackers are a process of their own at 127.0.0.2; "attackers" is the share of one
-processor that they took, "stolen" that of the machine's processors which a hypervisor took away.
-Nothing here can fail: machines differ and are noisy, so the figures are to be read, not tested.
+attack, in turns. A line for each figure: the median of the phases without the attack, of those with
+it, and the ratio; below, the processors' time that each took ("others": what else runs here). The
+attackers are a process of their own at 127.0.0.2. Nothing here can fail: machines differ and are
+noisy, so the figures are to be read, not tested.
 """
 
 import asyncio
@@ -316,13 +316,16 @@ class Server:
         self.process.wait()
 
 
-def stolen() -> tuple[int, int]:
-    fields = [int(x) for x in Path("/proc/stat").read_text().split("\n")[0].split()[1:9]]
-    return fields[7], sum(fields)
+def machine() -> tuple[float, float]:
+    """Seconds of a processor: that were stolen, and that were used."""
+    ticks = [int(x) for x in Path("/proc/stat").read_text().split("\n")[0].split()[1:9]]
+    second = os.sysconf("SC_CLK_TCK")
+    return ticks[7] / second, (sum(ticks) - ticks[3] - ticks[4] - ticks[7]) / second
 
 
 def phase(server: Server, name: str, seconds: float, attack: bool) -> tuple[dict, dict]:
-    before, used, begin = stolen(), server.threads(), time.monotonic()
+    before, used, begin = machine(), server.threads(), time.monotonic()
+    ours = -time.process_time()
     if attack:
         pipe, theirs = multiprocessing.Pipe()
         attacker = multiprocessing.Process(target=attack_process,
@@ -335,13 +338,16 @@ def phase(server: Server, name: str, seconds: float, attack: bool) -> tuple[dict
     if attack:
         pipe.send("stop")
         cpu, counts = pipe.recv()
+        ours += cpu
         figures["attackers"] = cpu / (time.monotonic() - begin)
         attacker.join()
         server.reads.set()
-    after, used = stolen(), server.threads() - used
+    after, used, past = machine(), server.threads() - used, time.monotonic() - begin
+    ours += time.process_time() + sum(used.values())
     for thread, cpu in used.items():
-        figures["cpu " + thread] = cpu / (time.monotonic() - begin)
-    figures["stolen"] = (after[0] - before[0]) / max(after[1] - before[1], 1)
+        figures["cpu " + thread] = cpu / past
+    figures["others"] = (after[1] - before[1] - ours) / past
+    figures["stolen"] = (after[0] - before[0]) / past
     return figures, counts
 
 

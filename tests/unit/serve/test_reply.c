@@ -165,7 +165,7 @@ static void close_scene(struct scene *s)
 {
     buf_fini(&s->call.out);
     buf_fini(&s->call.logprobs);
-    reply_forget_kept(&s->call);
+    reply_drop(&s->call);
     asked_fini(&s->call.ask.prompts);
     mem_free(s->call.choices);
     event_base_free(s->server.base);
