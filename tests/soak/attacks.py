@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """What an attack costs the other clients: attacks.py BINARY MODEL SECONDS [ROUNDS] [ATTACK...]
 
-One client streams, one asks for first tokens, one asks for /health, in phases without and with the
-attack, in turns. A line for each figure: the median of the phases without the attack, of those with
-it, and the ratio; below, the processors' time that each took ("others": what else runs here). The
-attackers are a process of their own at 127.0.0.2. Nothing here can fail: machines differ and are
-noisy, so the figures are to be read, not tested.
+One client streams, one asks for first tokens, one asks for /health, in phases of three kinds, in
+turns: nothing else; a neighbour, which sends nothing and takes as much of the processors as the
+attackers do, in bursts; the attack, by a process of its own at 127.0.0.2. A line for each figure:
+the median of each kind of phase, and what the attack costs beyond the neighbour, which is the
+server's doing; below, the share of a processor that each took ("others": what else runs here).
+Nothing here can fail: machines differ and are noisy, so the figures are to be read, not tested.
 """
 
 import asyncio
@@ -246,14 +247,24 @@ async def abandoned(ports: list[int], count: dict) -> None:
     await many(3, 3, count, lambda: ask)
 
 
+async def neighbour(share: float, count: dict) -> None:
+    """So much of a processor, in ten bursts a second."""
+    async def burn():
+        until = time.process_time() + share / 10
+        while time.process_time() < until:
+            pass
+    await every(0.1, count, burn)
+
+
 ATTACKS = {"1": refused_prompts, "1tls": handshakes, "2": small_requests, "3": large_bodies,
            "4": cached_bursts, "5": connections, "6": abandoned}
 
 
-def attack_process(name: str, ports: list[int], pipe) -> None:
+def attack_process(name: str | float, ports: list[int], pipe) -> None:
     async def run() -> dict:
         count: dict = {}
-        task = asyncio.create_task(ATTACKS[name](ports, count))
+        what = ATTACKS[name](ports, count) if isinstance(name, str) else neighbour(name, count)
+        task = asyncio.create_task(what)
         loop = asyncio.get_running_loop()
         await loop.run_in_executor(None, pipe.recv)
         task.cancel()
@@ -323,10 +334,11 @@ def machine() -> tuple[float, float]:
     return ticks[7] / second, (sum(ticks) - ticks[3] - ticks[4] - ticks[7]) / second
 
 
-def phase(server: Server, name: str, seconds: float, attack: bool) -> tuple[dict, dict]:
+def phase(server: Server, name: str | float | None, seconds: float) -> tuple[dict, dict]:
+    """name: an attack, the share of a neighbour, or None."""
     before, used, begin = machine(), server.threads(), time.monotonic()
     ours = -time.process_time()
-    if attack:
+    if name is not None:
         pipe, theirs = multiprocessing.Pipe()
         attacker = multiprocessing.Process(target=attack_process,
                                            args=(name, server.ports, theirs))
@@ -335,7 +347,7 @@ def phase(server: Server, name: str, seconds: float, attack: bool) -> tuple[dict
             server.reads.clear()
         time.sleep(1)
     figures, counts = asyncio.run(Watched(server.ports[0], server.key).watch(seconds)), {}
-    if attack:
+    if name is not None:
         pipe.send("stop")
         cpu, counts = pipe.recv()
         ours += cpu
@@ -352,32 +364,45 @@ def phase(server: Server, name: str, seconds: float, attack: bool) -> tuple[dict
 
 
 def run(binary: str, model: str, name: str, seconds: float, rounds: int) -> None:
-    phases: dict = {False: [], True: []}
+    phases: list[list[dict]] = [[], [], []]
     with tempfile.TemporaryDirectory() as folder:
         server = Server(binary, model, name, Path(folder))
         try:
-            phase(server, name, 2, False)
+            phase(server, None, 2)
+            share = phase(server, name, 2)[0]["attackers"]
             for _ in range(rounds):
-                for attack in (False, True):
-                    figures, counts = phase(server, name, seconds, attack)
-                    phases[attack].append(figures)
+                phases[0].append(phase(server, None, seconds)[0])
+                phases[1].append(phase(server, share, seconds)[0])
+                figures, counts = phase(server, name, seconds)
+                phases[2].append(figures)
         finally:
             server.end()
-    print(f"{name}: {ATTACKS[name].__doc__}\n   {counts}")
-    for key in phases[True][0]:
-        one, other = ([f.get(key, 0) for f in phases[side]] for side in (False, True))
-        line = f"   {key:14}"
-        if not key.endswith(("p50", "p99")):
-            print(line, f"{statistics.median(one):8.2f} {statistics.median(other):8.2f}")
-            continue
-        a, b = statistics.median(one), statistics.median(other)
-        print(line, f"{a:8.2f} {b:8.2f} ms  x{b / a:.2f}   ({min(one):.1f} to {max(one):.1f},"
-                    f" {min(other):.1f} to {max(other):.1f})", flush=True)
+    print(f"{name}: {ATTACKS[name].__doc__}\n   {counts}\n   {'':14}"
+          " nothing neighbour attack  attack/neighbour")
+    for key in phases[2][0]:
+        values = [[f.get(key, 0) for f in kind] for kind in phases]
+        median = [statistics.median(v) for v in values]
+        line = f"   {key:14}" + "".join(f" {m:8.2f}" for m in median)
+        if key.endswith(("p50", "p99")):
+            line += f"   x{median[2] / median[1]:.2f}   " + ", ".join(
+                f"{min(v):.1f} to {max(v):.1f}" for v in values)
+        print(line, flush=True)
+
+
+def come_first() -> None:
+    """The clients that are watched stand for some on another machine: they wait for no processor
+    here. Where that is not allowed their figures have the scheduler's delays in them."""
+    try:
+        os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(1))
+    except PermissionError:
+        print("the clients that are watched have no real-time priority: run it as root",
+              file=sys.stderr)
 
 
 def main() -> None:
     binary, model, seconds = sys.argv[1:4]
     rounds = int(sys.argv[4]) if len(sys.argv) > 4 else 5
+    come_first()
     for name in sys.argv[5:] or ATTACKS:
         run(binary, model, name, float(seconds), rounds)
 
