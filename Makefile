@@ -222,7 +222,7 @@ soak soak-tsan: soak%: model venv
 
 # Figures, not a test: make attacks SECONDS=5 ATTACKS="1 6". Nothing else may run meanwhile.
 .PHONY: attacks
-attacks: all model venv ## what attackers cost the other clients: gaps, TTFT and /health, without and with them
+attacks: all model venv ## what attackers cost the other clients: gaps, TTFT, /health; SECONDS (10) a phase
 	.venv/bin/python tests/soak/attacks.py build/firstlight $(MODEL) $(or $(SECONDS),10) 5 $(ATTACKS)
 
 .PHONY: asan ubsan tsan
@@ -275,10 +275,9 @@ fuzz: ## the fuzz targets with libFuzzer, for: build/fuzz/tests/fuzz/fuzz_X test
 .PHONY: fuzzers
 fuzzers: $(FUZZ_BINS)
 
-SECONDS ?= 60
 .PHONY: fuzz-all
 fuzz-all: fuzz ## every fuzz target and the page's markdown, SECONDS (60) each; fails when one finds something
-	@tools/fuzz-all $(SECONDS) $(FUZZERS:%.c=build/fuzz/%)
+	@tools/fuzz-all $(or $(SECONDS),60) $(FUZZERS:%.c=build/fuzz/%)
 
 .PHONY: bench-tokenizers
 bench-tokenizers: $(B)/tests/bench/tokenizers ## milliseconds for a megabyte of each kind of text
