@@ -38,12 +38,14 @@ bool allowance_has(struct allowance *a)
 
 void allowance_use(struct allowance *a, int64_t n)
 {
-    a->left -= n;
+    int64_t least = a->per_second > a->most ? -a->per_second : -a->most;
+    a->left = a->left - n > least ? a->left - n : least;
 }
 
 int64_t allowance_wait_us(struct allowance *a)
 {
     if (allowance_has(a))
         return 0;
-    return time_of(a, 1 - a->left) - (clock_now_us() - a->at_us);
+    int64_t us = time_of(a, 1 - a->left) - (clock_now_us() - a->at_us);
+    return us > 0 ? us : 1; /* time has passed since it was looked at */
 }

@@ -126,7 +126,9 @@ static enum status check_ids(const struct asked *p, uint32_t at, uint32_t n_voca
 static enum status spell(struct asked *p, uint32_t at, const struct tokenizer *t, struct err *err)
 {
     struct asked_prompt *one = &p->all[at];
-    size_t bytes = asked_shown(p), len;
+    size_t bytes = 0, len;
+    for (uint32_t i = 0; i < p->n; i++)
+        bytes += p->all[i].shown.len;
     for (size_t i = 0; i < one->ids.count && bytes <= LIMIT_ECHO_BYTES; i++) {
         tokenizer_piece(t, one->ids.ids[i], &len);
         bytes += len;

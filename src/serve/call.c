@@ -1,9 +1,8 @@
 /* A call: one completion request, from its body to its log line.
  *
- *     call_begin ─► prepare (here, or on a text worker) ─► engine_submit ─► news* ─► finished ─┐
- *         └ refused ──────────┴───────────────────────────────┴─► the answer ─────────────────────┤
- *                                                                         exchange ended
- * ─────────┴─► log, freed
+ *     call_begin ─► prepare, here or on a text worker ─► engine_submit ─► news ─► finished ─┐
+ *         └ refused ──────────────┴────────────────────────────┴─► answer ─► exchange ended ─┴─►
+ * log
  *
  * A call lives until all three have let go of it: the exchange (x), the text workers (preparing)
  * and the engine (n_live). If the exchange ends first, the client has left: the requests are
@@ -201,7 +200,17 @@ static void on_ended(struct http_exchange *x, bool gone)
     call_let_go(c);
 }
 
-/* It never was the engine's. */
+/* All that it holds, and not what the log says of it. */
+static void forget_question(struct openai_request *ask)
+{
+    const struct openai_request was = *ask;
+    openai_request_fini(ask);
+    ask->kind = was.kind;
+    ask->stream = was.stream;
+    ask->n = was.n;
+}
+
+/* It never was the engine's. The client may take its time with the error: the question goes now. */
 static void refuse(struct call *c, const struct err *e, const char *code)
 {
     struct err failure;
@@ -209,6 +218,7 @@ static void refuse(struct call *c, const struct err *e, const char *code)
     if (engine_failure(c->server->engine, &failure) != STATUS_OK)
         reason = "failed";
     metrics_refuse(&c->server->metrics, status_http(e->code), code ? code : reason);
+    forget_question(&c->ask);
     http_fail(c->x, e, code);
 }
 
@@ -216,6 +226,7 @@ static void refuse(struct call *c, const struct err *e, const char *code)
 static void refuse_overload(struct call *c, const struct err *e, const char *limit)
 {
     metrics_refuse(&c->server->metrics, status_http(e->code), limit);
+    forget_question(&c->ask);
     http_fail(c->x, e, "rate_limit_exceeded");
 }
 
@@ -241,7 +252,7 @@ static enum status too_long(struct call *c, const struct tokens *ids)
                      ids->over ? "more than " : "", ids->count, c->server->info.n_ctx);
 }
 
-/* A prompt that is too long is not tokenized to its end, nor one whose client has left. */
+/* A prompt that is too long is not tokenized to its end; none is begun whose client has left. */
 static enum status tokenize(struct call *c)
 {
     struct asked *p = &c->ask.prompts;
@@ -252,16 +263,6 @@ static enum status tokenize(struct call *c)
         if (p->all[i].ids.over || (st == STATUS_OK && p->all[i].ids.count >= n_ctx))
             return too_long(c, &p->all[i].ids);
     return st;
-}
-
-/* All that it holds, and not what the log says of it. */
-static void forget_question(struct openai_request *ask)
-{
-    const struct openai_request was = *ask;
-    openai_request_fini(ask);
-    ask->kind = was.kind;
-    ask->stream = was.stream;
-    ask->n = was.n;
 }
 
 static uint64_t tokens_read(const struct call *c)
@@ -424,6 +425,7 @@ static bool hold_echo(struct call *c)
         budget_set(&c->held, bytes))
         return true;
     http_no_room(&c->held, &c->err);
+    forget_question(&c->ask);
     http_fail(c->x, &c->err, http_code_memory);
     return false;
 }

@@ -94,6 +94,11 @@ void handshakes_add(struct handshakes *h, int fd, const struct client *who)
         wait_for_time(h);
 }
 
+uint32_t handshakes_count(const struct handshakes *h)
+{
+    return h->n;
+}
+
 void handshakes_set_cost(struct handshakes *h, int64_t cost_us)
 {
     h->o.cost_us = cost_us;

@@ -31,6 +31,7 @@ void handshakes_close(struct handshakes *h); /* drops those that wait */
 
 /* Takes the descriptor over: starts it, keeps it, or drops it. who: by address. */
 void handshakes_add(struct handshakes *h, int fd, const struct client *who);
+uint32_t handshakes_count(const struct handshakes *h);           /* that wait */
 void handshakes_set_cost(struct handshakes *h, int64_t cost_us); /* the key is another */
 
 #endif

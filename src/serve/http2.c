@@ -84,8 +84,8 @@ static void on_handshake(void *arg, SSL *ssl, int fd, const struct client *who)
             begin(h, bev, who);
             return;
         }
-    }
-    if (ssl) {
+        close(fd); /* ssl is gone: libevent frees it also when it fails */
+    } else if (ssl) {
         SSL_free(ssl);
         close(fd);
     }
@@ -120,9 +120,11 @@ static void drop(void *arg, int fd, const struct client *who)
     close(fd);
 }
 
+/* Connections, also those that have not yet made their handshake. */
 static uint32_t count(const struct http2 *h)
 {
-    return h->conns.count + h->accepts.count;
+    uint32_t waiting = h->handshakes ? handshakes_count(h->handshakes) : 0;
+    return h->conns.count + h->accepts.count + waiting;
 }
 
 static void on_accept(struct evconnlistener *listener, int fd, struct sockaddr *peer, int len,
@@ -220,7 +222,7 @@ const char *http2_url(const struct http2 *h)
 
 uint32_t http2_connections(const struct http2 *h)
 {
-    return h->conns.count;
+    return count(h);
 }
 
 uint64_t http2_refused(const struct http2 *h)

@@ -267,15 +267,17 @@ static void read_on(evutil_socket_t fd, short what, void *arg)
 }
 
 /* Of what was just read, `kept` bytes are of bodies. The rest has its allowance, all connections
- * together; whoever sends much of it when that is used up is not read for a moment. */
+ * together; while that is used up, whoever has sent much of it is not read for a second at most. */
 static void pay(struct http2_conn *c, size_t len, uint64_t kept)
 {
     struct allowance *may = &c->set->discards;
     size_t rest = len - (size_t)kept;
     allowance_use(may, (int64_t)rest);
     int64_t us = allowance_wait_us(may);
-    if (us == 0 || rest < FRAME_BYTES / 4)
+    c->for_nothing = us == 0 ? 0 : c->for_nothing + rest;
+    if (c->for_nothing < FRAME_BYTES / 4)
         return;
+    c->for_nothing = 0;
     struct timeval wait = {.tv_sec = us / SECOND_US, .tv_usec = us % SECOND_US};
     bufferevent_disable(c->bev, EV_READ);
     event_add(&c->read_on, &wait);

@@ -62,6 +62,7 @@ struct http2_conn {
     bool over;          /* to be freed when it is left */
     bool told;          /* of the drain, for good */
     uint64_t kept;      /* bytes of bodies, that somebody will read */
+    size_t for_nothing; /* other bytes since set->discards was used up */
     uint64_t queued;    /* bytes that went to the bufferevent */
     uint64_t written;   /* of these, to the socket */
     int64_t heard_us;   /* when bytes came last */

@@ -239,7 +239,8 @@ static void take_result(struct text_worker *w, struct lane *l)
     if (!ring_pop(&l->results, &entry))
         return;
     l->running = NULL;
-    keep_pace(l);
+    if (!job_of(entry)->no_text)
+        keep_pace(l);
     charge(w, job_of(entry));
     start_next(w); /* before done, which may take its time or submit more */
     job_of(entry)->done(job_of(entry));
@@ -260,8 +261,8 @@ static void on_results(evutil_socket_t fd, short what, void *arg)
  * was there before. */
 static bool is_inline(struct text_worker *w, const struct text_job *job)
 {
-    return job->bytes <= LIMIT_BODY_INLINE && allowance_has(&w->inline_us) && !is_slow(w, job) &&
-           !line_of(w, job);
+    return !job->no_text && job->bytes <= LIMIT_BODY_INLINE && allowance_has(&w->inline_us) &&
+           !is_slow(w, job) && !line_of(w, job);
 }
 
 bool text_worker_submit(struct text_worker *w, struct text_job *job)

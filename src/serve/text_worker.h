@@ -1,4 +1,5 @@
-/* The text workers: two threads that parse and tokenize what would hold up the I/O thread.
+/* The text workers: two threads that parse and tokenize what would hold up the I/O thread, and
+ * compute TLS handshakes.
  *
  *     text_worker_submit ─┬─ short, and the I/O thread has time ──► work, done at once
  *                         └─ waits ─┬─► worker: work ─┬─► I/O thread: done
@@ -35,6 +36,7 @@ struct text_job {
     struct client client;               /* whose it is */
     size_t bytes;                       /* that work reads: how long it may take */
     bool never_slow;                    /* not for the slow worker: somebody waits for its end */
+    bool no_text;                       /* not for the I/O thread, and no measure for texts */
 
     atomic_bool dropped; /* nobody wants it any more, but it runs: work may end early */
 

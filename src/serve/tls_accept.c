@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/limits.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "serve/text_worker.h"
 
@@ -15,6 +16,7 @@
 
 struct tls_accept {
     struct text_job job;
+    struct client who;
     struct tls_accepts *of;
     struct tls_accept *next, *prev;
     SSL *ssl; /* the worker's, while `works` */
@@ -50,7 +52,7 @@ static void close_accept(struct tls_accept *a)
 static void fail(struct tls_accept *a)
 {
     struct tls_accepts *of = a->of;
-    struct client who = a->job.client;
+    struct client who = a->who;
     unlink_accept(a);
     close_accept(a);
     of->done(of->arg, NULL, -1, &who);
@@ -59,7 +61,7 @@ static void fail(struct tls_accept *a)
 static void succeed(struct tls_accept *a)
 {
     unlink_accept(a);
-    a->of->done(a->of->arg, a->ssl, a->fd, &a->job.client);
+    a->of->done(a->of->arg, a->ssl, a->fd, &a->who);
     mem_free(a);
 }
 
@@ -109,7 +111,16 @@ static void on_ready(evutil_socket_t fd, short what, void *arg)
     if (!(what & EV_TIMEOUT) && text_worker_submit(a->of->workers, &a->job))
         return;
     a->works = false;
+    log_info("connection.refused", "reason=\"%s\"",
+             what & EV_TIMEOUT ? "its TLS handshake took too long"
+                               : "too many wait for the workers");
     fail(a);
+}
+
+/* An address has an account and a line of its own for handshakes: its texts have theirs. */
+static struct client account_of(const struct client *who)
+{
+    return (struct client){{who->word[0], ~who->word[1]}};
 }
 
 bool tls_accept_start(struct tls_accepts *of, SSL_CTX *tls, int fd, const struct client *who)
@@ -123,10 +134,9 @@ bool tls_accept_start(struct tls_accepts *of, SSL_CTX *tls, int fd, const struct
         return false;
     }
     SSL_set_accept_state(ssl);
-    a->job = (struct text_job){.work = step,
-                               .done = on_step,
-                               .client = *who,
-                               .bytes = LIMIT_BODY_INLINE + 1}; /* not for the I/O thread */
+    a->job = (struct text_job){
+        .work = step, .done = on_step, .client = account_of(who), .no_text = true};
+    a->who = *who;
     a->of = of;
     a->ssl = ssl;
     a->fd = fd;

@@ -44,6 +44,30 @@ def test_finished_choices_have_a_budget(servers, tiny):
     assert ask(server, **prompts, n=2)[0] == 200
 
 
+def resident(server) -> int:
+    status = open(f"/proc/{server.process.pid}/status", encoding="ascii").read()
+    return int(re.search(r"VmRSS:\s+(\d+) kB", status)[1]) << 10
+
+
+def test_refused_calls_keep_no_question(servers, tiny):
+    """The client does not take the error; the ids that it sent, 60 KiB as tokens, are gone."""
+    server = servers(tiny, "--max-requests", 16, "--max-request-memory", "64M", "--grpc-port", 0)
+    address = server.logged("gRPC and HTTP/2 on ").split("//")[1]
+    n_ctx = int(re.search(r"n_ctx=(\d+)", server.logged("server.ready"))[1])
+    n = 60 * 255 // (n_ctx - 1)
+    body = json.dumps({"prompt": [[5] * (n_ctx - 1)] * n, "max_tokens": 1}).encode()
+    with Client(address, window=0) as client:
+        grown = []
+        for wrong in (b'{"model":"none",', b"{"):  # refused before, and after the ids are made
+            before, refused = resident(server), metric(server, "firstlight_requests_refused_total")
+            for _ in range(400):
+                client.post(TEXT, "application/json", wrong + body[1:])
+            wait_until(lambda: metric(server, "firstlight_requests_refused_total")
+                       >= refused + 400)
+            grown.append(resident(server) - before)
+        assert grown[1] < 400 * (40 << 10)
+
+
 def test_ids_that_spell_too_much(servers, tiny):
     """Two bytes of a body are a token of 12: what echo spells is bounded before it is made."""
     server = servers(tiny)

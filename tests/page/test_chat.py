@@ -202,6 +202,7 @@ def test_markdown_becomes_what_it_means(visit, stub) -> None:
         "```python\nprint(1)\n",
         "print(2)\n```\n",
         "\n> quoted\n\nSee https://example.org/x and [this](https://example.org/y).\n",
+        "[none](https://\"e.org), whose host has a quote.\n",
     )
     page = visit(stub.url)
     page.ask("hi")

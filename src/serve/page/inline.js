@@ -171,7 +171,8 @@ function trimCode(s) {
 export function safeHref(address) {
     try {
         const url = new URL(address);
-        return ['http:', 'https:', 'mailto:'].includes(url.protocol) ? url.href : null;
+        /* The name of a host keeps quotes, which no real one has. */
+        return ['http:', 'https:', 'mailto:'].includes(url.protocol) && !/["<>\s]/.test(url.href) ? url.href : null;
     } catch {
         return null;
     }

@@ -41,6 +41,17 @@ static void begins_full_and_is_overdrawn(void **state)
     assert_true(allowance_has(&a));
 }
 
+/* Nobody waits for what somebody else has overdrawn without end. */
+static void owes_a_second_at_most(void **state)
+{
+    struct allowance a;
+    (void)state;
+    allowance_init(&a, 1000, 50);
+    for (int i = 0; i < 100; i++)
+        allowance_use(&a, 1 << 30);
+    assert_int_equal(allowance_wait_us(&a), SECOND + SECOND / 1000);
+}
+
 static void holds_no_more_than_it_may(void **state)
 {
     struct allowance a;
@@ -77,6 +88,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(begins_full_and_is_overdrawn),
+        cmocka_unit_test(owes_a_second_at_most),
         cmocka_unit_test(holds_no_more_than_it_may),
         cmocka_unit_test(fills_at_its_rate),
     };
