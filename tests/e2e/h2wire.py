@@ -1,6 +1,7 @@
 """HTTP/2 as frames: what no client library would send. HPACK comes from the `hpack` package."""
 
 import socket
+import ssl
 import struct
 
 import hpack
@@ -27,7 +28,8 @@ class Client:
     authority = "localhost"
 
     def __init__(self, address: str, window: int = 65535, timeout: float = 20,
-                 receive: int | None = None, source: str = "") -> None:
+                 receive: int | None = None, source: str = "",
+                 tls: ssl.SSLContext | None = None) -> None:
         host, port = address.split(":")
         self.sock = socket.socket()
         self.sock.settimeout(timeout)
@@ -37,6 +39,8 @@ class Client:
         if source:
             self.sock.bind((source, 0))
         self.sock.connect((host, int(port)))
+        if tls:
+            self.sock = tls.wrap_socket(self.sock, server_hostname=host)
         self.encoder, self.decoder = hpack.Encoder(), hpack.Decoder()
         self.next_stream = 1
         self.bytes = b""

@@ -13,6 +13,7 @@ import re
 import select
 import signal
 import socket
+import ssl
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -22,6 +23,7 @@ import grpc_client
 import h2wire
 import pytest
 from shim import Shim
+from test_signals import make_certificate
 
 ALL = os.environ.get("FIRSTLIGHT_FAULTS") == "all"
 SECONDS = 15  # for an answer; the server's own deadline for a request to arrive is 10
@@ -222,6 +224,51 @@ def test_a_request(name, kind, mode, start, pb):
             break
     else:
         pytest.fail(f"more than {MOST} calls")
+    assert wait_quiet(server) <= before + 20, "leaked; outcomes: " + str(outcomes)
+    assert server.stop() == 0
+
+
+# ---- TLS
+
+
+def over_tls(server: Faulty, context: ssl.SSLContext) -> str:
+    try:
+        with h2wire.Client(f"127.0.0.1:{server.grpc_port}", timeout=SECONDS, tls=context) as client:
+            stream = client.open("/v1/models", end=True, method="GET")
+            return client.answer(stream)[0].get(":status", "closed")
+    except TimeoutError:
+        return "no answer"
+    except (ConnectionError, AssertionError, ssl.SSLError):
+        return "closed"
+
+
+@pytest.mark.parametrize(("kind", "mode", "step"), [("alloc", "once", 7), ("alloc", "lasting", 41),
+                                                    ("read", "once", 1), ("write", "once", 1)])
+def test_a_handshake(kind, mode, step, start, tmp_path):
+    """OpenSSL's calls fail, and those around it; the connection is lost, and nothing else is."""
+    make_certificate(tmp_path, "tls")
+    context = ssl.create_default_context(cafile=tmp_path / "tls.pem")
+    context.check_hostname = False
+    context.set_alpn_protocols(["h2"])
+    server = start("--tls-cert", tmp_path / "tls.pem", "--tls-key", tmp_path / "tls.key")
+    assert server.ready()
+    for _ in range(3):
+        assert over_tls(server, context) == "200"
+    before = wait_quiet(server)
+    outcomes = collections.Counter()
+    for n in range(1, 4000, step):
+        server.shim.arm(kind, n, *MODES[mode])
+        outcome = over_tls(server, context)
+        failed = server.shim.disarm(kind)
+        outcomes[outcome] += 1
+        assert outcome in ("200", "500", "503", "closed"), f"{kind} {n}: {outcome}"
+        assert server.lives(), f"{kind} {n}: " + server.log.read_text()[-500:]
+        assert over_tls(server, context) == "200", f"{kind} {n}: the next one"
+        if failed == 0:
+            break
+    else:
+        pytest.fail("more than 4000 calls")
+    assert outcomes["closed"] > 0
     assert wait_quiet(server) <= before + 20, "leaked; outcomes: " + str(outcomes)
     assert server.stop() == 0
 
