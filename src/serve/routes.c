@@ -215,13 +215,17 @@ static void page_part(struct server *s, struct http_exchange *x)
 
 /* Dispatch */
 
+/* Something must come behind it. */
+static bool is_open_ended(const char *pattern)
+{
+    size_t n = strlen(pattern);
+    return n > 1 && pattern[n - 1] == '/';
+}
+
 static bool matches(const char *pattern, const char *path)
 {
     size_t n = strlen(pattern);
-    if (strncmp(path, pattern, n) != 0)
-        return false;
-    bool open_ended = pattern[n - 1] == '/' && n > 1;
-    return open_ended == (path[n] != '\0');
+    return strncmp(path, pattern, n) == 0 && is_open_ended(pattern) == (path[n] != '\0');
 }
 
 static const struct route *find(const char *path)
@@ -262,11 +266,13 @@ static bool is_preflight(const struct http_head *head)
 
 static enum status no_path(const char *path, struct err *err)
 {
-    return err_set(err, STATUS_NOT_FOUND,
-                   "no such path: %.200s; see / (the page), /v1/chat/completions, "
-                   "/v1/completions, /v1/models, /v1/debug/requests, /v1/debug/stream, /metrics, "
-                   "/health, /ready",
-                   path);
+    struct buf all = {0};
+    for (size_t i = 0; i < sizeof routes / sizeof *routes; i++)
+        buf_printf(&all, "%s%s%s", i > 0 ? ", " : "", routes[i].path,
+                   is_open_ended(routes[i].path) ? "..." : "");
+    err_set(err, STATUS_NOT_FOUND, "no such path: %.200s; there are %s", path, buf_str(&all));
+    buf_fini(&all);
+    return STATUS_NOT_FOUND;
 }
 
 /* What a head decides, and what becomes known by it. */

@@ -113,6 +113,14 @@ def test_routes_and_methods(small, method, path, status, allow):
     error_of(body)
 
 
+def test_no_such_path_names_all_there_are(small):
+    message = error_of(request(small, "GET", "/nothing")[2])["message"]
+    paths = message.split("; there are ")[1].split(", ")
+    assert len(paths) == len(set(paths)) >= 12 and "/v1/debug/stats" in paths
+    for path in paths:
+        assert request(small, "OPTIONS", path.replace("...", "x"))[0] == 204, path
+
+
 def test_head(small):
     status, headers, body = request(small, "HEAD", "/v1/models")
     assert status == 200 and body == b""
