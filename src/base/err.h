@@ -24,7 +24,6 @@
     X(METHOD_NOT_ALLOWED, "method_not_allowed_error", 405, 12)                                     \
     X(TIMEOUT, "timeout_error", 408, 4)                                                            \
     X(TOO_LARGE, "request_too_large_error", 413, 8)                                                \
-    X(UNSUPPORTED_MEDIA, "unsupported_media_type_error", 415, 3)                                   \
     X(OVERLOADED, "rate_limit_error", 429, 8)                                                      \
     X(CANCELLED, "cancelled", 499, 1)                                                              \
     X(INTERNAL, "server_error", 500, 13)                                                           \

@@ -264,8 +264,6 @@ void prefix_attach(struct prefix *p, uint32_t slot, const struct prefix_salt *sa
     if (hit->copy_from != KV_NONE)
         kv_pin(p->kv, hit->copy_from);
     hit->n_tokens += hit->n_copy;
-    p->queried_tokens += n;
-    p->hit_tokens += hit->n_tokens;
 }
 
 void prefix_copied(struct prefix *p, const struct prefix_hit *hit)

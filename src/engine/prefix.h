@@ -52,7 +52,6 @@ struct prefix {
     uint32_t *first;           /* (mask + 1) all nodes by parent and first token, newest first */
     uint32_t mask;
     uint64_t seed; /* of the hash: chosen at start, so that nobody can make prompts that collide */
-    uint64_t queried_tokens, hit_tokens; /* of all attaches */
     uint64_t evictions;
     uint64_t dropped[PREFIX_DROPPED]; /* hashes of prompts' beginnings, by their last digits */
     uint32_t n_nodes, n_public;       /* the public ones are counted in both */
