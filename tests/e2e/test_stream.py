@@ -133,15 +133,19 @@ def test_empty_output(server):
     check_measurements(parts[1])
 
 
-def test_accepted_before_the_first_token(server):
-    """Headers and a comment come at once, before a long prompt is computed."""
-    words = "word " * 1500
-    body = {"prompt": words, "max_tokens": 1, "temperature": 0, "ignore_eos": True}
-    frames = stream(server, "/v1/completions", body)
-    assert next(frames).startswith(":")
-    first = next(frame for frame in frames if not frame.startswith(":"))
-    data = json.loads(first[len("data: "):])
-    assert data["choices"][0]["text"] != "" or data["choices"][0]["finish_reason"]
+def test_accepted_before_the_first_token(servers, model):
+    """Headers and a comment come at once, also when the answer has to wait for another one."""
+    server = servers(model, "--max-active-requests", 1)
+    body = {"prompt": "a", "max_tokens": 5000, "ignore_eos": True, "stream": True}
+    with connect(server) as other:
+        other.sendall(post_bytes("/v1/completions", body))
+        while b"data:" not in other.recv(4096):
+            pass
+        frames = stream(server, "/v1/completions", body | {"max_tokens": 1})
+        assert next(frames).startswith(":")
+        while (health := server.get("/health")[1])["waiting"] == 0:  # the engine looks in between
+            assert health["running"] == 1
+    assert next(frame for frame in frames if not frame.startswith(":")).startswith("data:")
 
 
 def test_comments_while_it_is_silent(servers, model):
