@@ -99,8 +99,9 @@ static void start_handshake(void *arg, int fd, const struct client *who)
     if (tls_accept_start(&h->accepts, h->tls, fd, who))
         return;
     log_warn("connection.refused", "reason=\"no memory\"");
-    leave(h, who);
     close(fd);
+    leave(h, who);
+    on_left(h); /* it had waited, and others may come */
 }
 
 static void start(struct http2 *h, int fd, const struct client *who)
