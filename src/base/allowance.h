@@ -1,6 +1,7 @@
-/* So much of something in a second, say bytes, or microseconds of a thread: one token bucket. It
- * fills with time, up to `most`, and may be overdrawn, by `most` or what comes in a second: then
- * nothing is left until it has filled up again. No locks. */
+/* A token bucket: it limits how much of something is used in a second, for example bytes or
+ * microseconds of a thread. The bucket fills with time, up to `most`. It may be overdrawn, by the
+ * larger of `most` and `per_second`; then nothing is left until time has paid that back. No locks.
+ */
 #ifndef FIRSTLIGHT_BASE_ALLOWANCE_H
 #define FIRSTLIGHT_BASE_ALLOWANCE_H
 

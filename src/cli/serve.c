@@ -204,21 +204,25 @@ static void confine(struct args *args)
         serve_sandbox_confine(&args->sandbox, &files);
 }
 
+/* found 0: the flag was not given. */
+static enum status check_least(const char *flag, size_t found, uint32_t least, const char *why,
+                               struct err *err)
+{
+    if (found == 0 || found >= least)
+        return STATUS_OK;
+    return err_set(err, STATUS_INVALID, "%s: must be at least %uM, so that %s, found %zu bytes",
+                   flag, least >> 20, why, found);
+}
+
 static enum status check_memory(const struct args *args, struct err *err)
 {
-    if (args->request_memory > 0 && args->request_memory < MEMORY_LEAST)
-        return err_set(
-            err, STATUS_INVALID,
-            "--max-request-memory: must be at least %uM, so that one client's half holds "
-            "the largest body, found %zu bytes",
-            MEMORY_LEAST >> 20, args->request_memory);
-    if (args->unsent_memory > 0 && args->unsent_memory < UNSENT_LEAST)
-        return err_set(
-            err, STATUS_INVALID,
-            "--max-unsent-memory: must be at least %uM, so that what one address has of it "
-            "holds the longest answer that needs no key, found %zu bytes",
-            UNSENT_LEAST >> 20, args->unsent_memory);
-    return STATUS_OK;
+    enum status st = check_least("--max-request-memory", args->request_memory, MEMORY_LEAST,
+                                 "one client's half holds the largest body", err);
+    if (st)
+        return st;
+    return check_least("--max-unsent-memory", args->unsent_memory, UNSENT_LEAST,
+                       "what one address has of it holds the longest answer that needs no key",
+                       err);
 }
 
 static enum status run(struct args *args, struct err *err)

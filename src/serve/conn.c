@@ -265,13 +265,19 @@ static void run_ahead(struct conn *c, size_t n)
         conn_shut(c);
 }
 
-/* A refused client sends on: his answer would be lost if the connection ended before he reads it.
- * But what is read for nothing, of all of them together, has its allowance; who goes on when it is
- * used up waits, and finds the end of the connection if that takes too long. */
+/* How long a refused connection still stays. */
+static int64_t linger_left_us(const struct conn *c)
+{
+    return c->progress_us + LIMIT_LINGER_SECONDS * SECOND_US - clock_now_us();
+}
+
+/* A refused client sends on. Its bytes are read and dropped, because a connection that ends with
+ * unread bytes may lose the answer. All refused clients share one allowance for that; when it is
+ * used up, the connection is not read until some has come back, or until its stay is over. */
 static void discard(struct conn *c, struct evbuffer *input)
 {
     struct allowance *may = &c->set->discards;
-    int64_t left_us = c->progress_us + LIMIT_LINGER_SECONDS * SECOND_US - clock_now_us();
+    int64_t left_us = linger_left_us(c);
     allowance_use(may, (int64_t)evbuffer_get_length(input));
     evbuffer_drain(input, evbuffer_get_length(input));
     int64_t wait_us = allowance_wait_us(may);
@@ -281,12 +287,12 @@ static void discard(struct conn *c, struct evbuffer *input)
     set_timer(c, wait_us < left_us ? wait_us : left_us);
 }
 
-/* The time to stay is over, or that to wait. Whoever still sends then is reset: he would wait for
- * room that nobody makes. */
+/* The stay is over, or the wait for the allowance. A client that still sends when the stay is over
+ * is reset: without that it would wait for room in a buffer that nobody empties. */
 static void linger(struct conn *c)
 {
     static const struct linger reset = {.l_onoff = 1};
-    int64_t left_us = c->progress_us + LIMIT_LINGER_SECONDS * SECOND_US - clock_now_us();
+    int64_t left_us = linger_left_us(c);
     bool waited = !(bufferevent_get_enabled(c->bev) & EV_READ);
     bufferevent_enable(c->bev, EV_READ); /* or the end would not be read either */
     if (left_us > 0) {

@@ -16,8 +16,8 @@
 #ifndef FIRSTLIGHT_SERVE_CONN_H
 #define FIRSTLIGHT_SERVE_CONN_H
 
-#include "base/err.h"
 #include "base/allowance.h"
+#include "base/err.h"
 #include "base/timeline.h"
 #include "serve/clients.h"
 #include "serve/guard.h"

@@ -247,9 +247,8 @@ static enum status add_bytes(struct http_exchange *x, struct incoming *in, struc
     return added ? STATUS_OK : err_set(err, STATUS_NO_MEMORY, "no memory for the message");
 }
 
-#define LONG_ANSWER                                                                                \
-    (5 * LIMIT_STREAM_BUFFER) /* to one of many messages; a file, when it is read                  \
-                               */
+/* Of an answer to one of many messages: reflection's, which is a whole file. */
+#define LONG_ANSWER (5 * LIMIT_STREAM_BUFFER)
 
 /* Answers the next of many messages; false: there is none, or it is wrong. */
 static bool answer_next(struct http_exchange *x, struct incoming *in, enum status *st,

@@ -266,8 +266,9 @@ static void read_on(evutil_socket_t fd, short what, void *arg)
     bufferevent_enable(c->bev, EV_READ);
 }
 
-/* Of what was just read, `kept` bytes are of bodies. The rest has its allowance, all connections
- * together; while that is used up, whoever has sent much of it is not read for a second at most. */
+/* Of the len bytes that were just read, `kept` belong to bodies that somebody will read. The rest
+ * uses an allowance that all connections share. While that is used up, a connection that sends much
+ * of such bytes is not read, for a second at most. */
 static void pay(struct http2_conn *c, size_t len, uint64_t kept)
 {
     struct allowance *may = &c->set->discards;
