@@ -101,15 +101,15 @@ $(B)/proto/%.pb-c.o: build/proto/%.pb-c.c $(B)/flags
 	$(SAY)$(CC) $(ALL_CFLAGS) -w -Ibuild/proto -c -o $@ $<
 # Any source may include them, and what one does is known only once it was compiled.
 $(SOURCES:%.c=$(B)/%.o): | $(PROTOS:%=build/proto/%.pb-c.h)
-$(B)/src/serve/grpc_reflect.o: build/proto/descriptors.bin
+$(B)/src/grpc/grpc_reflection.o: build/proto/descriptors.bin
 
-# The page: every file of src/serve/page, and libraries that Debian ships (tools/deps), gzipped.
+# The page: every file of src/web/page, and libraries that Debian ships (tools/deps), gzipped.
 LIBJS ?= /usr/share/javascript
-PAGE := $(sort $(wildcard src/serve/page/*)) chart.js=$(LIBJS)/chart.js/chart.min.js
+PAGE := $(sort $(wildcard src/web/page/*)) chart.js=$(LIBJS)/chart.js/chart.min.js
 PAGE_FILES := $(foreach file,$(PAGE),$(lastword $(subst =, ,$(file))))
 build/page/assets.inc: tools/embed-page build/page/files $(wildcard $(PAGE_FILES))
 	@tools/embed-page $(@D) $(PAGE)
-$(B)/src/serve/assets.o: build/page/assets.inc
+$(B)/src/web/assets.o: build/page/assets.inc
 
 # `firstlight version` says what it was built from.
 COMMIT := $(shell git describe --always --dirty=+ --abbrev=12 --exclude '*' 2>/dev/null || echo unknown)
@@ -121,7 +121,7 @@ $(B)/commit: FORCE
 	@echo '$(VERSION) $(COMMIT)' | cmp -s - $@ || echo '$(VERSION) $(COMMIT)' > $@
 
 # Part of the binary, as it stands.
-$(B)/src/bench/prompts.o: prompts/standard.json
+$(B)/src/bench/load/prompt_set.o: prompts/standard.json
 
 # Tests and fuzz targets see the sources' private headers and cmocka. A fuzz target gets a main that
 # replays its corpus, or libFuzzer's in CONFIG=fuzz.

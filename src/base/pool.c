@@ -3,7 +3,7 @@
 #include "base/cgroup.h"
 #include "base/clock.h"
 #include "base/mem.h"
-#include "base/places.h"
+#include "base/cpu_topology.h"
 
 #include <errno.h>
 #include <immintrin.h>

@@ -1,10 +1,10 @@
 #include "cli/bench_ab.h"
 
 #include "base/limits.h"
-#include "bench/ab.h"
-#include "bench/environment.h"
-#include "bench/machine.h"
-#include "bench/server_process.h"
+#include "bench/kinds/ab.h"
+#include "bench/result/environment.h"
+#include "bench/result/machine.h"
+#include "bench/client/server_process.h"
 #include "cli/bench_common.h"
 #include "cli/bench_workload.h"
 

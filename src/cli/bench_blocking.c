@@ -1,9 +1,9 @@
 #include "cli/bench_blocking.h"
 
-#include "bench/blocking.h"
-#include "bench/child.h"
-#include "bench/environment.h"
-#include "bench/table.h"
+#include "bench/kinds/blocking.h"
+#include "bench/client/child_server.h"
+#include "bench/result/environment.h"
+#include "bench/report/table.h"
 
 #include <string.h>
 

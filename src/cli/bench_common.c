@@ -4,8 +4,8 @@
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/mem.h"
-#include "bench/environment.h"
-#include "bench/streaming.h"
+#include "bench/result/environment.h"
+#include "bench/kinds/streaming_table.h"
 #include "text/utf8.h"
 
 #include <errno.h>

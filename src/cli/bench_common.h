@@ -3,9 +3,9 @@
 #define FIRSTLIGHT_CLI_BENCH_COMMON_H
 
 #include "base/buf.h"
-#include "bench/measure.h"
-#include "bench/result.h"
-#include "bench/target.h"
+#include "bench/load/measure.h"
+#include "bench/result/result.h"
+#include "bench/client/target.h"
 #include "cli/flags.h"
 #include "cli/options.h"
 

@@ -1,8 +1,8 @@
 #include "cli/bench_compare.h"
 
 #include "base/limits.h"
-#include "bench/compare.h"
-#include "bench/require.h"
+#include "bench/result/compare.h"
+#include "bench/result/require.h"
 #include "cli/bench_common.h"
 #include "cli/flags.h"
 

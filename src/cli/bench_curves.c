@@ -1,7 +1,7 @@
 #include "cli/bench_curves.h"
 
 #include "base/limits.h"
-#include "bench/curves.h"
+#include "bench/kinds/curves.h"
 #include "cli/bench_common.h"
 
 #include <stdlib.h>

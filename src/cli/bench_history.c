@@ -1,8 +1,8 @@
 #include "cli/bench_history.h"
 
 #include "base/limits.h"
-#include "bench/history.h"
-#include "bench/result.h"
+#include "bench/result/history.h"
+#include "bench/result/result.h"
 #include "cli/bench_common.h"
 #include "cli/flags.h"
 

@@ -1,7 +1,7 @@
 #include "cli/bench_replay.h"
 
 #include "base/limits.h"
-#include "bench/replay.h"
+#include "bench/load/replay.h"
 #include "cli/bench_common.h"
 
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 #include "cli/bench_report.h"
 
 #include "base/buf.h"
-#include "bench/page.h"
-#include "bench/result.h"
+#include "bench/report/report_page.h"
+#include "bench/result/result.h"
 #include "cli/flags.h"
 
 #include <errno.h>

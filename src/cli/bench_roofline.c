@@ -2,9 +2,9 @@
 
 #include "base/cpu.h"
 #include "base/limits.h"
-#include "bench/environment.h"
-#include "bench/roofline.h"
-#include "bench/table.h"
+#include "bench/result/environment.h"
+#include "bench/kinds/roofline.h"
+#include "bench/report/table.h"
 #include "cli/bench_common.h"
 #include "cli/flags.h"
 

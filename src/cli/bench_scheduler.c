@@ -1,7 +1,7 @@
 #include "cli/bench_scheduler.h"
 
 #include "base/limits.h"
-#include "bench/modes.h"
+#include "bench/kinds/scheduler_bench.h"
 #include "cli/bench_common.h"
 
 #include <stdio.h>

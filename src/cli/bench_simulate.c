@@ -1,8 +1,8 @@
 #include "cli/bench_simulate.h"
 
 #include "base/limits.h"
-#include "bench/environment.h"
-#include "bench/simulation.h"
+#include "bench/result/environment.h"
+#include "bench/kinds/simulation.h"
 #include "cli/bench_common.h"
 
 #include <stdio.h>

@@ -2,7 +2,7 @@
 
 #include "base/limits.h"
 #include "base/mem.h"
-#include "bench/streaming.h"
+#include "bench/kinds/streaming_table.h"
 #include "cli/bench_blocking.h"
 #include "cli/bench_common.h"
 #include "cli/bench_workload.h"

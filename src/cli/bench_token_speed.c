@@ -1,7 +1,7 @@
 #include "cli/bench_token_speed.h"
 
 #include "base/limits.h"
-#include "bench/token_speed.h"
+#include "bench/kinds/token_speed.h"
 #include "cli/bench_common.h"
 
 #include <stdio.h>

@@ -3,7 +3,7 @@
 #ifndef FIRSTLIGHT_CLI_BENCH_WORKLOAD_H
 #define FIRSTLIGHT_CLI_BENCH_WORKLOAD_H
 
-#include "bench/workload.h"
+#include "bench/load/workload.h"
 #include "cli/bench_common.h"
 
 struct bench_workload {

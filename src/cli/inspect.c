@@ -2,7 +2,7 @@
 
 #include "cli/flags.h"
 #include "cli/inspect_report.h"
-#include "model/source.h"
+#include "model/load/model_file.h"
 
 #include <errno.h>
 #include <stdio.h>

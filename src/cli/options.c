@@ -3,8 +3,8 @@
 #include "base/cpu.h"
 #include "base/limits.h"
 #include "base/log.h"
-#include "base/names.h"
-#include "model/recast.h"
+#include "base/name_table.h"
+#include "model/write/requantize.h"
 #include "kernels/kv_layout.h"
 
 #include <stdio.h>

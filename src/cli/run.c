@@ -7,7 +7,7 @@
 #include "cli/options.h"
 #include "cli/run_report.h"
 #include "engine/engine.h"
-#include "text/chat.h"
+#include "text/template/chat.h"
 
 #include <errno.h>
 #include <math.h>

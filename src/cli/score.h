@@ -3,7 +3,7 @@
 #define FIRSTLIGHT_CLI_SCORE_H
 
 #include "base/err.h"
-#include "engine/row.h"
+#include "engine/sampling/logits_row.h"
 
 /* Starts with score_init; all sums in double. */
 struct score {

@@ -6,9 +6,9 @@
 #include "cli/flags.h"
 #include "cli/options.h"
 #include "cli/serve_sandbox.h"
-#include "serve/access.h"
-#include "serve/server.h"
-#include "serve/trace.h"
+#include "http/access.h"
+#include "api/server.h"
+#include "observe/trace.h"
 
 #include <limits.h>
 #include <poll.h>

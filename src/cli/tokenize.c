@@ -3,8 +3,8 @@
 #include "base/buf.h"
 #include "cli/flags.h"
 #include "cli/options.h"
-#include "model/source.h"
-#include "text/tokenizer.h"
+#include "model/load/model_file.h"
+#include "text/tokenizer/tokenizer.h"
 #include "weights/gguf.h"
 
 #include <errno.h>

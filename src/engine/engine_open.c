@@ -4,7 +4,7 @@
 #include "base/cpu.h"
 #include "base/mem.h"
 #include "engine/profile.h"
-#include "engine/sizing.h"
+#include "engine/memory_plan.h"
 
 #include <string.h>
 

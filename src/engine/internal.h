@@ -20,7 +20,7 @@
 #include "engine/policy.h"
 #include "engine/prefix.h"
 #include "engine/request.h"
-#include "engine/sampler.h"
+#include "engine/sampling/sampler.h"
 #include "engine/scheduler.h"
 
 #include <pthread.h>

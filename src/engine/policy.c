@@ -1,6 +1,6 @@
 #include "engine/policy.h"
 
-#include "base/names.h"
+#include "base/name_table.h"
 
 /* A prompt that is older than so many times what it takes alone is overdue, and each millisecond
  * more counts as one less of work: in the end it goes before all that come. Age counts from

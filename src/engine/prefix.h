@@ -28,7 +28,7 @@
 #define FIRSTLIGHT_ENGINE_PREFIX_H
 
 #include "engine/engine.h"
-#include "engine/expect.h"
+#include "engine/expected_cache.h"
 #include "engine/kv.h"
 #include "kernels/kernels.h"
 

@@ -1,6 +1,6 @@
 #include "engine/profile.h"
 
-#include "base/names.h"
+#include "base/name_table.h"
 #include "engine/engine.h"
 
 static const struct profile profiles[] = {

@@ -2,7 +2,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "engine/sampler.h"
+#include "engine/sampling/sampler.h"
 
 #include <string.h>
 #include <sys/random.h>

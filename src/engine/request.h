@@ -20,12 +20,12 @@
 #ifndef FIRSTLIGHT_ENGINE_REQUEST_H
 #define FIRSTLIGHT_ENGINE_REQUEST_H
 
-#include "engine/counts.h"
+#include "engine/sampling/token_counts.h"
 #include "engine/engine.h"
-#include "engine/logprobs.h"
-#include "engine/stop.h"
-#include "text/detok.h"
-#include "text/tokenizer.h"
+#include "engine/sampling/logprobs.h"
+#include "engine/sampling/stop.h"
+#include "text/tokenizer/detok.h"
+#include "text/tokenizer/tokenizer.h"
 
 #include <stdalign.h>
 #include <stdatomic.h>

@@ -1,5 +1,5 @@
 /* Loops that show what a processor can do at most: one kind of arithmetic on registers alone, or
- * reading alone. The forward pass is measured against them (bench/roofline.h).
+ * reading alone. The forward pass is measured against them (bench/kinds/roofline.h).
  *
  * Pure functions of any thread. A row's `run` must only be called where the machine has its levels.
  */

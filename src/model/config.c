@@ -2,7 +2,7 @@
 #include "base/limits.h"
 #include "model/arch.h"
 #include "model/config.h"
-#include "model/hf_folder.h"
+#include "model/load/hf_folder.h"
 
 #include <math.h>
 #include <stdio.h>

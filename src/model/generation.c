@@ -1,7 +1,7 @@
 #include "model/generation.h"
 
 #include "base/limits.h"
-#include "model/hf_folder.h"
+#include "model/load/hf_folder.h"
 
 #include <math.h>
 

@@ -1,9 +1,9 @@
 #include "model/loader.h"
 
 #include "base/mem.h"
-#include "model/dummy.h"
-#include "model/recast.h"
-#include "model/source.h"
+#include "model/load/random_weights.h"
+#include "model/write/requantize.h"
+#include "model/load/model_file.h"
 #include "text/utf8.h"
 #include "weights/file_map.h"
 #include "weights/map_guard.h"

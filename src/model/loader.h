@@ -6,8 +6,8 @@
 #include "base/err.h"
 #include "model/generation.h"
 #include "model/model.h"
-#include "text/template.h"
-#include "text/tokenizer.h"
+#include "text/template/template.h"
+#include "text/tokenizer/tokenizer.h"
 
 #include <stdbool.h>
 

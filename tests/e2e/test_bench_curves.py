@@ -1,6 +1,6 @@
 """`firstlight bench curves`, in its own process and against a server: that what it measures is
 there and right where it is no matter of time. What the figures mean is tested under a script in
-tests/unit/bench/test_curves.c."""
+tests/unit/bench/kinds/test_curves.c."""
 
 import json
 import os

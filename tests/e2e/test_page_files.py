@@ -10,7 +10,7 @@ from conftest import ROOT
 from grpc_client import address
 from wire import request
 
-PAGE = ROOT / "src/serve/page"
+PAGE = ROOT / "src/web/page"
 TYPES = {".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8",
          ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 POLICY = ("default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "

@@ -11,8 +11,8 @@
  * tests/fuzz/grpc_answer_seeds.py writes the seeds.
  */
 #include "base/buf.h"
-#include "bench/grpc_chunk.h"
-#include "bench/grpc_frames.h"
+#include "bench/client/grpc_chunk.h"
+#include "bench/client/grpc_frames.h"
 
 #include <math.h>
 #include <stdint.h>

@@ -2,7 +2,7 @@
  * model's configuration take or refuse, and nothing else. How to run it: fuzz_gguf.c. The seeds are
  * those of tests/golden/hf and some by hand (tests/fuzz/hf_config_seeds.py). */
 #include "model/config.h"
-#include "model/hf_config.h"
+#include "model/load/hf_config.h"
 #include "weights/json_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

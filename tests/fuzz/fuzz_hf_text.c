@@ -7,9 +7,9 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "model/generation.h"
-#include "model/hf_text.h"
-#include "model/hf_tokenizer.h"
-#include "text/tokenizer.h"
+#include "model/load/hf_text.h"
+#include "model/load/hf_tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 
 #include <stdint.h>
 #include <stdio.h>

@@ -11,8 +11,8 @@
  */
 #include "base/buf.h"
 #include "base/log.h"
-#include "serve/grpc.h"
-#include "serve/http2_conn.h"
+#include "grpc/grpc.h"
+#include "http/http2_conn.h"
 
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>

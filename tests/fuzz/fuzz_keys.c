@@ -4,7 +4,7 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "fuzz/memory_file.h"
-#include "serve/keys.h"
+#include "api/keys.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -11,9 +11,9 @@
  */
 #include "base/buf.h"
 #include "base/err.h"
-#include "serve/guard.h"
-#include "serve/json.h"
-#include "serve/openai.h"
+#include "http/http1_framing.h"
+#include "base/json.h"
+#include "api/openai_request.h"
 
 #include <stdint.h>
 #include <string.h>

@@ -10,8 +10,8 @@
  */
 #include "base/buf.h"
 #include "base/err.h"
-#include "bench/openai_chunk.h"
-#include "bench/sse.h"
+#include "bench/client/openai_chunk.h"
+#include "bench/client/sse.h"
 
 #include <math.h>
 #include <stdint.h>

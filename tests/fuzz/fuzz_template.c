@@ -6,7 +6,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "text/template.h"
+#include "text/template/template.h"
 
 #include <stdint.h>
 #include <stdlib.h>

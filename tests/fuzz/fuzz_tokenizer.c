@@ -5,7 +5,7 @@
  * What opens encodes the text, with and without special tokens, and decodes the ids. */
 #include "base/buf.h"
 #include "base/err.h"
-#include "text/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 
 #include <stdint.h>
 #include <string.h>

@@ -2,7 +2,7 @@
  * header says, and makes prompts of just the words that it asks for. How to run it: fuzz_sse.c.
  * tests/fuzz/trace_seeds.py writes the seeds. */
 #include "base/limits.h"
-#include "bench/replay.h"
+#include "bench/load/replay.h"
 #include "fuzz/memory_file.h"
 
 #include <math.h>

@@ -117,7 +117,7 @@ globalThis.document = {
     },
 };
 
-const page = new URL('../../src/serve/page/', import.meta.url);
+const page = new URL('../../src/web/page/', import.meta.url);
 const { parseMarkdown } = await import(new URL('markdown.js', page));
 const { MarkdownView } = await import(new URL('markdownview.js', page));
 

@@ -115,7 +115,7 @@ def test_live_regions_do_not_chatter(visit, stub) -> None:
 def test_both_darks_are_alike() -> None:
     """The colours of the system's dark and of the chosen one are written twice."""
     for name in ("style.css", "dashboard.css"):
-        css = (ROOT / "src/serve/page" / name).read_text()
+        css = (ROOT / "src/web/page" / name).read_text()
         system = re.search(r":root:not\(\[data-theme='light'\]\) \{(.*?)\}", css, re.S)[1]
         chosen = re.search(r":root\[data-theme='dark'\] \{(.*?)\}", css, re.S)[1]
         assert system.split() == chosen.split()
@@ -123,7 +123,7 @@ def test_both_darks_are_alike() -> None:
 
 def test_nothing_is_parsed_as_markup() -> None:
     """The page's own code has no way to turn a string into markup or script."""
-    for file in (ROOT / "src/serve/page").glob("*.js"):
+    for file in (ROOT / "src/web/page").glob("*.js"):
         text = file.read_text()
         found = re.findall(
             r"innerHTML\s*=|outerHTML|insertAdjacentHTML|document\.write|DOMParser|"

@@ -13,7 +13,7 @@
 #include "support/cmocka_all.h"
 #include "support/gguf_writer.h"
 
-#include "text/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 
 #include <stdio.h>
 #include <stdlib.h>

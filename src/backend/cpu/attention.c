@@ -18,7 +18,7 @@
  * Who computes a query, and with which others, never changes its bits: its spans lie at absolute
  * positions and are merged in their order, in the kernel or here.
  */
-#include "backend/cpu/cpu.h"
+#include "backend/cpu/cpu_backend.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* The phases of a layer and of the output head. Each worker runs every phase on its slice: products
  * are divided by weight rows, the rest by activation rows; a barrier ends a phase. */
-#include "backend/cpu/cpu.h"
+#include "backend/cpu/cpu_backend.h"
 
 #include <math.h>
 #include <string.h>

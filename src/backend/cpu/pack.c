@@ -1,7 +1,7 @@
 /* The packed weights: one mapping in huge pages, the matrices in the order in which a step reads
  * them. Each worker packs the panels that it will multiply with, so that on machines with several
  * memory nodes it also is the first to touch them. */
-#include "backend/cpu/cpu.h"
+#include "backend/cpu/cpu_backend.h"
 
 #include "base/mem.h"
 #include "kernels/panel.h"

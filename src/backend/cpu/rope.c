@@ -2,7 +2,7 @@
  *
  *     angle(p, i) = p * base^(-2i / n_rot) / divisor(i)
  */
-#include "backend/cpu/cpu.h"
+#include "backend/cpu/cpu_backend.h"
 
 #include <math.h>
 

@@ -4,7 +4,7 @@
  * Between advances a step is its residual rows, what the last layer adds to them (delta), and its
  * layer index: that is all a parked step keeps.
  */
-#include "backend/cpu/cpu.h"
+#include "backend/cpu/cpu_backend.h"
 
 #include "backend/cpu/kv_pages.h"
 

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 
-const page = new URL('../../../src/serve/page/', import.meta.url);
+const page = new URL('../../../src/web/page/', import.meta.url);
 globalThis.crypto ??= (await import('node:crypto')).webcrypto; // node 18
 globalThis.document = { addEventListener() {}, hidden: false };
 const { SseParser } = await import(new URL('sse.js', page));

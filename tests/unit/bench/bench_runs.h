@@ -3,7 +3,7 @@
 #define FIRSTLIGHT_TESTS_UNIT_BENCH_BENCH_RUNS_H
 
 #include "base/mem.h"
-#include "bench/measure.h"
+#include "bench/load/measure.h"
 #include "support/cmocka_all.h"
 
 #include <stdio.h>

@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "bench/load.h"
+#include "bench/load/load.h"
 
 #include <string.h>
 

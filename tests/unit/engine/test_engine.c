@@ -1,7 +1,7 @@
 /* The whole engine on a scripted backend: batches, events, ends, refusals, the blocking mode. */
 #include "unit/engine/fake_backend.h"
 
-#include "text/detok.h"
+#include "text/tokenizer/detok.h"
 
 #include <unistd.h>
 

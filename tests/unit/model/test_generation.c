@@ -5,7 +5,7 @@
 #include "support/gguf_writer.h"
 #include "support/hf_folder_writer.h"
 
-#include "model/source.h"
+#include "model/load/model_file.h"
 
 /* The line that is printed at start, "" for none. An error's text where there is one. */
 static void expect_line(const char *json, const char *expected)

@@ -1,0 +1,578 @@
+/* A call: one completion request, from its body to its log line.
+ *
+ *     call_begin ─► prepare, here or on a text worker ─► engine_submit ─► news ─► finished ─┐
+ *         └ refused ──────────────┴────────────────────────────┴─► answer ─► exchange ended ─┴─►
+ * log
+ *
+ * A call lives until all three have let go of it: the exchange (x), the text workers (preparing)
+ * and the engine (n_live). If the exchange ends first, the client has left: the requests are
+ * cancelled, and their finished events are awaited.
+ */
+#include "api/completion.h"
+
+#include "base/clock.h"
+#include "base/limits.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/reserve.h"
+#include "observe/trace.h"
+
+#include <event2/buffer.h>
+#include <event2/event_struct.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* The end */
+
+/* The parts of TTFT, for answers that got so far. */
+static void put_parts(struct buf *out, const struct timeline *timeline)
+{
+    struct timeline_ttft t = timeline_ttft(timeline);
+    if (timeline->at_us[TIMELINE_FIRST_CONTENT] == 0)
+        return;
+    buf_printf(out,
+               " receive_us=%" PRId64 " tokenize_us=%" PRId64 " submit_us=%" PRId64
+               " queue_us=%" PRId64 " cache_us=%" PRId64 " prefill_us=%" PRId64
+               " decode_us=%" PRId64 " first_write_us=%" PRId64 " ttft_us=%" PRId64,
+               t.receive_us, t.tokenize_us, t.submit_us, t.queue_us, t.cache_us, t.prefill_us,
+               t.decode_us, t.first_write_us, t.total_us);
+}
+
+static void log_call(const struct call *c)
+{
+    struct buf parts = {0};
+    put_parts(&parts, &c->timeline);
+    log_info("request.done",
+             "request_id=%s id=%s route=%s status=%d stream=%d choices=%u prompt_tokens=%u "
+             "completion_tokens=%u finish=%s gone=%d%s",
+             c->request_id, c->id, c->ask.kind == OPENAI_CHAT ? "chat" : "completions", c->status,
+             c->streaming, c->n_choices, c->prompt_tokens, c->completion_tokens,
+             finish_reason_name(c->finish), c->gone, buf_str(&parts));
+    buf_fini(&parts);
+}
+
+/* A client that left before its answer began is one who cancelled. */
+static const char *finish_name(const struct call *c)
+{
+    if (c->finish != FINISH_NONE)
+        return finish_reason_name(c->finish);
+    return c->gone && c->status == 0 ? "cancelled" : "refused";
+}
+
+static void record(struct call *c)
+{
+    struct trace_line *l = c->trace;
+    if (!c->server->trace)
+        return;
+    if (l) {
+        l->received_us = c->timeline.at_us[TIMELINE_RECEIVED];
+        l->output_length = c->first_tokens;
+        l->max_tokens = c->max_tokens;
+        l->stream = c->ask.stream;
+        l->chat = c->ask.kind == OPENAI_CHAT;
+        l->status = c->status;
+        l->finish = finish_name(c);
+    }
+    trace_add(c->server->trace, l);
+    c->trace = NULL;
+    budget_end(&c->traced);
+}
+
+/* For GET /v1/debug/requests. */
+static void remember(const struct call *c)
+{
+    struct recent_request *q = recent_add(&c->server->recent, &c->timeline);
+    snprintf(q->id, sizeof q->id, "%s", c->id);
+    snprintf(q->request_id, sizeof q->request_id, "%s", c->request_id);
+    q->chat = c->ask.kind == OPENAI_CHAT;
+    q->streamed = c->ask.stream;
+    q->gone = c->gone;
+    q->status = c->status;
+    q->finish = finish_name(c);
+    q->created = c->answer.created;
+    q->choices = c->n_choices;
+    q->prompt_tokens = c->prompt_tokens;
+    q->completion_tokens = c->completion_tokens;
+    q->submitted = c->finish != FINISH_NONE;
+    q->cached_tokens = reply_cached_tokens(c);
+    q->cache = reply_cache(c);
+    q->wait = c->wait;
+    live_request(c->server, q);
+}
+
+/* The same of one that was turned away unread. */
+static void remember_away(struct server *s, const struct http_exchange *x, enum openai_kind kind,
+                          int status)
+{
+    struct recent_request *q = recent_add(&s->recent, x->timeline);
+    snprintf(q->request_id, sizeof q->request_id, "%s", x->request_id);
+    q->chat = kind == OPENAI_CHAT;
+    q->status = status;
+    q->finish = "refused";
+    q->created = clock_unix_s();
+    live_request(s, q);
+}
+
+static void measure_end(struct call *c)
+{
+    struct server *s = c->server;
+    if (c->finish == FINISH_NONE)
+        return;
+    s->metrics.cached_tokens += reply_cached_tokens(c);
+    metrics_tick(&s->metrics, s->engine, clock_now_us());
+}
+
+/* Refuses what does not become a call; reason: for /metrics. */
+static void turn_away(struct server *s, struct http_exchange *x, enum openai_kind kind,
+                      const struct err *e, const char *reason)
+{
+    metrics_refuse(&s->metrics, status_http(e->code), reason);
+    struct trace_line *l = s->trace ? trace_line_new() : NULL;
+    if (l) {
+        l->received_us = x->timeline->at_us[TIMELINE_RECEIVED];
+        l->chat = kind == OPENAI_CHAT;
+        l->status = status_http(e->code);
+        l->finish = "refused";
+    }
+    if (s->trace)
+        trace_add(s->trace, l);
+    remember_away(s, x, kind, status_http(e->code));
+    http_fail(x, e, e->code == STATUS_OVERLOADED ? "rate_limit_exceeded" : NULL);
+}
+
+static void unlink_call(struct call *c)
+{
+    *(c->prev ? &c->prev->next : &c->server->calls) = c->next;
+    if (c->next)
+        c->next->prev = c->prev;
+}
+
+static void forget_body(struct call *c)
+{
+    if (c->body)
+        evbuffer_free(c->body);
+    c->body = NULL;
+    budget_end(&c->held);
+}
+
+/* Frees the call if nobody holds it any more. */
+void call_let_go(struct call *c)
+{
+    struct server *s = c->server;
+    if (c->x || c->preparing || c->n_live > 0)
+        return;
+    admit_end(s, &c->admitted, c->completion_tokens);
+    log_call(c);
+    record(c);
+    remember(c);
+    measure_end(c);
+    unlink_call(c);
+    event_del(&c->timer);
+    openai_request_fini(&c->ask);
+    forget_body(c);
+    buf_fini(&c->out);
+    buf_fini(&c->logprobs);
+    reply_drop(c);
+    mem_free(c->choices);
+    mem_free(c);
+    server_call_ended(s);
+}
+
+void call_cancel(struct call *c)
+{
+    for (uint32_t i = 0; c->choices && i < c->n_choices; i++)
+        if (c->choices[i].r)
+            engine_cancel(c->server->engine, c->choices[i].r);
+}
+
+static void on_ended(struct http_exchange *x, bool gone)
+{
+    struct call *c = x->user;
+    c->status = x->status;
+    c->gone = gone;
+    c->x = NULL;
+    event_del(&c->timer); /* nobody is there to be told that it takes long */
+    if (c->preparing && text_worker_drop(c->server->text, &c->job))
+        c->preparing = false;
+    call_cancel(c);
+    reply_drop(c);
+    call_let_go(c);
+}
+
+/* All that it holds, and not what the log says of it. */
+static void forget_question(struct openai_request *ask)
+{
+    const struct openai_request was = *ask;
+    openai_request_fini(ask);
+    ask->kind = was.kind;
+    ask->stream = was.stream;
+    ask->n = was.n;
+}
+
+/* It never was the engine's. The client may take its time with the error: the question goes now. */
+static void refuse(struct call *c, const struct err *e, const char *code)
+{
+    struct err failure;
+    const char *reason = e->code != STATUS_UNAVAILABLE ? status_name(e->code) : "draining";
+    if (engine_failure(c->server->engine, &failure) != STATUS_OK)
+        reason = "failed";
+    metrics_refuse(&c->server->metrics, status_http(e->code), code ? code : reason);
+    forget_question(&c->ask);
+    http_fail(c->x, e, code);
+}
+
+/* limit: the one that is reached, for /metrics. */
+static void refuse_overload(struct call *c, const struct err *e, const char *limit)
+{
+    metrics_refuse(&c->server->metrics, status_http(e->code), limit);
+    forget_question(&c->ask);
+    http_fail(c->x, e, "rate_limit_exceeded");
+}
+
+/* From the body to the engine */
+
+static enum status check_model(struct call *c)
+{
+    const char *asked = c->ask.model;
+    if (!asked || strcmp(asked, c->server->model_name) == 0)
+        return STATUS_OK;
+    c->code = "model_not_found";
+    return err_param(&c->err, STATUS_NOT_FOUND, "model",
+                     "model: \"%.100s\" is not served here: leave it out or ask for \"%s\"", asked,
+                     c->server->model_name);
+}
+
+static enum status too_long(struct call *c, const struct tokens *ids)
+{
+    c->code = "context_length_exceeded";
+    return err_param(&c->err, STATUS_INVALID, c->ask.kind == OPENAI_CHAT ? "messages" : "prompt",
+                     "the prompt has %s%zu tokens, but the context holds %u, at least one of them "
+                     "for the answer: shorten the prompt, or start the server with a larger --ctx",
+                     ids->over ? "more than " : "", ids->count, c->server->info.n_ctx);
+}
+
+/* A prompt that is too long is not tokenized to its end; none is begun whose client has left. */
+static enum status tokenize(struct call *c)
+{
+    struct asked *p = &c->ask.prompts;
+    uint32_t n_ctx = c->server->info.n_ctx;
+    p->dropped = &c->job.dropped;
+    enum status st = openai_tokenize(&c->ask, &c->server->loader, n_ctx, &c->err);
+    for (uint32_t i = 0; i < p->n; i++)
+        if (p->all[i].ids.over || (st == STATUS_OK && p->all[i].ids.count >= n_ctx))
+            return too_long(c, &p->all[i].ids);
+    return st;
+}
+
+static uint64_t tokens_read(const struct call *c)
+{
+    uint64_t n = 0;
+    for (uint32_t i = 0; i < c->ask.prompts.n; i++)
+        n += c->ask.prompts.all[i].ids.count;
+    return n;
+}
+
+/* Any one thread: touches nothing that others do. */
+static void work(struct text_job *job)
+{
+    struct call *c = (struct call *)(void *)job;
+    size_t len;
+    const char *bytes;
+    c->prepared = http_in_one_piece(c->body, &bytes, &len, &c->err);
+    if (c->prepared == STATUS_OK)
+        c->prepared = c->form->read(&c->ask, c->ask.kind, bytes ? bytes : "", len, &c->err);
+    c->ask.stream |= c->stream_asked;
+    if (c->prepared == STATUS_OK && c->keyed)
+        c->prepared = salt_of_key(&c->ask.params.salt, &c->key_secret, &c->err);
+    timeline_stamp(&c->timeline, TIMELINE_PARSED);
+    if (c->prepared == STATUS_OK)
+        c->prepared = check_model(c);
+    if (c->prepared == STATUS_OK)
+        c->prepared = tokenize(c);
+    if (c->prepared == STATUS_OK)
+        c->prepared = openai_check_logprobs(&c->ask, c->server->info.n_ctx, &c->err);
+    if (c->prepared == STATUS_OK)
+        c->prepared = openai_forget_text(&c->ask, &c->err);
+    timeline_stamp(&c->timeline, TIMELINE_TOKENIZED);
+    if (c->trace && c->ask.prompts.n > 0 && c->ask.prompts.all[0].ids.count > 0)
+        trace_line_hash(c->server->trace, &c->trace, c->ask.prompts.all[0].ids.ids,
+                        (uint32_t)c->ask.prompts.all[0].ids.count);
+    c->tokens_read = tokens_read(c);
+    if (c->prepared != STATUS_OK)
+        forget_question(&c->ask);
+}
+
+/* The earliest of the server's and the request's own, from the first byte on. */
+static int64_t deadline(const struct call *c)
+{
+    const double all[] = {c->ask.timeout_s, c->timeout_s, c->server->options.request_timeout_s};
+    double s = 0;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (all[i] > 0 && (s == 0 || all[i] < s))
+            s = all[i];
+    return s > 0 ? c->timeline.at_us[TIMELINE_RECEIVED] + (int64_t)(s * 1e6) : 0;
+}
+
+/* The last one takes what the question has; the others get copies. */
+static enum status make_params(struct call *c, struct request_params *out)
+{
+    struct openai_request *ask = &c->ask;
+    struct request_params *p = &ask->params;
+    p->timeline = c->timeline;
+    p->deadline_us = deadline(c);
+    for (uint32_t i = 0; i < c->n_choices; i++) {
+        struct tokens *ids = &ask->prompts.all[i / ask->n].ids;
+        if (i + 1 < c->n_choices) {
+            enum status st =
+                request_params_copy(&out[i], p, ids->ids, (uint32_t)ids->count, &c->err);
+            if (st)
+                return st;
+        } else {
+            out[i] = *p;
+            out[i].prompt = ids->ids;
+            out[i].n_prompt = (uint32_t)ids->count;
+            *p = (struct request_params){0};
+            *ids = (struct tokens){0};
+        }
+        out[i].sampling.choice = i % ask->n;
+        out[i].user = &c->choices[i];
+    }
+    return STATUS_OK;
+}
+
+static enum status make_choices(struct call *c)
+{
+    uint32_t n = c->ask.prompts.n * c->ask.n;
+    c->choices = mem_array(n, sizeof *c->choices);
+    if (!c->choices)
+        return err_set(&c->err, STATUS_NO_MEMORY, "no memory for %u choices", n);
+    c->n_choices = n;
+    for (uint32_t i = 0; i < n; i++)
+        c->choices[i] =
+            (struct choice){.call = c, .index = i, .cursor.ends_shown = c->ask.params.ignore_eos};
+    return STATUS_OK;
+}
+
+static enum status submit_choices(struct call *c)
+{
+    uint32_t n = c->n_choices;
+    struct request_params *params = mem_array(n, sizeof *params);
+    struct request **requests = mem_array(n, sizeof(struct request *));
+    enum status st = STATUS_NO_MEMORY;
+    if (params && requests)
+        st = make_params(c, params);
+    else
+        err_set(&c->err, st, "no memory for %u choices", n);
+    if (st == STATUS_OK)
+        st = engine_submit_all(c->server->engine, params, n, requests, &c->err);
+    for (uint32_t i = 0; i < n && st == STATUS_OK; i++)
+        c->choices[i].r = requests[i];
+    for (uint32_t i = 0; params && i < n; i++)
+        request_params_fini(&params[i]); /* what was taken is empty */
+    c->n_live = st == STATUS_OK ? n : 0;
+    mem_free(params);
+    mem_free(requests);
+    return st;
+}
+
+static void overloaded(struct call *c)
+{
+    const struct engine *e = c->server->engine;
+    uint64_t tokens = (uint64_t)c->prompt_tokens * c->ask.n;
+    http_retry_after(c->x, engine_retry_after_us(e, c->n_choices, tokens));
+    refuse_overload(c, &c->err, engine_limit(e));
+}
+
+/* Are all its answers more than the client may have? */
+static bool too_many_answers(struct call *c)
+{
+    const char *limit;
+    uint32_t n = c->ask.prompts.n * c->ask.n;
+    if (admit_answers(c->server, c->x, &c->admitted, n, &limit, &c->err) == STATUS_OK)
+        return false;
+    refuse_overload(c, &c->err, limit);
+    return true;
+}
+
+static void submit(struct call *c)
+{
+    c->prompt_tokens = (uint32_t)c->tokens_read;
+    if (too_many_answers(c))
+        return;
+    c->max_tokens = c->ask.params.max_tokens;
+    if (make_choices(c) || submit_choices(c)) {
+        if (c->err.code == STATUS_OVERLOADED)
+            overloaded(c);
+        else
+            refuse(c, &c->err, NULL);
+        return;
+    }
+    c->streaming = c->ask.stream;
+    c->answer.include_usage = c->ask.include_usage;
+    if (c->streaming)
+        reply_start_stream(c);
+}
+
+/* The body has become tokens. What echo gives back is held from now on: token ids spell more than
+ * they came as. */
+static bool hold_echo(struct call *c)
+{
+    size_t bytes = asked_shown(&c->ask.prompts);
+    if (bytes <= LIMIT_STREAM_BUFFER) /* so much every exchange may take */
+        return true;
+    if (budget_open(&c->held, &c->server->request_memory, &c->admitted.client) &&
+        budget_set(&c->held, bytes))
+        return true;
+    http_no_room(&c->held, &c->err);
+    forget_question(&c->ask);
+    http_fail(c->x, &c->err, http_code_memory);
+    return false;
+}
+
+/* Until the call has ended, which its client decides. Without room the line is dropped. */
+static void hold_trace(struct call *c)
+{
+    size_t bytes = trace_line_bytes(c->trace);
+    if (bytes <= LIMIT_STREAM_BUFFER / 4) /* so much every call may take */
+        return;
+    if (budget_fits(&c->traced, bytes)) {
+        budget_force(&c->traced, bytes);
+        return;
+    }
+    mem_free(c->trace);
+    c->trace = NULL;
+}
+
+static void done(struct text_job *job)
+{
+    struct call *c = (struct call *)(void *)job;
+    c->preparing = false;
+    forget_body(c);
+    hold_trace(c);
+    admit_tokens(c->server, c->x, &c->admitted, c->tokens_read);
+    if (!c->x)
+        call_let_go(c);
+    else if (c->prepared != STATUS_OK)
+        refuse(c, &c->err, c->code);
+    else if (hold_echo(c))
+        submit(c);
+}
+
+static void prepare(struct call *c)
+{
+    const char *limit;
+    c->preparing = true; /* until done, which may come at once */
+    if (admit_text(c->server, c->x, &c->job, &limit, &c->err) == STATUS_OK)
+        return;
+    c->preparing = false;
+    forget_body(c);
+    refuse_overload(c, &c->err, limit);
+}
+
+/* When the last one has ended, or time is up, another server may be here. */
+static int64_t drained_us(const struct server *s)
+{
+    int64_t us = engine_retry_after_us(s->engine, 0, 0);
+    int64_t most_us = s->options.drain_seconds * INT64_C(1000000);
+    return us < most_us ? us : most_us;
+}
+
+static bool refused(struct server *s, struct http_exchange *x, enum openai_kind kind)
+{
+    static const char *const reasons[] = {"loading", "memory", "draining", "failed"};
+    struct err e = s->failure;
+    if (s->state == SERVER_READY && !reserve_is_low())
+        return false;
+    if (s->state == SERVER_DRAINING)
+        http_retry_after(x, drained_us(s));
+    if (s->state == SERVER_LOADING)
+        err_set(&e, STATUS_UNAVAILABLE, "the model is still loading: try again soon");
+    else if (s->state == SERVER_READY)
+        err_set(&e, STATUS_NO_MEMORY, "the server is short of memory: try again");
+    else if (s->state == SERVER_DRAINING)
+        err_set(&e, STATUS_UNAVAILABLE, "the server is shutting down: ask another, or try later");
+    turn_away(s, x, kind, &e, reasons[s->state]);
+    return true;
+}
+
+static bool too_many(struct server *s, struct http_exchange *x, enum openai_kind kind,
+                     struct admitted *out)
+{
+    struct err e;
+    const char *limit;
+    if (admit_begin(s, x, out, &limit, &e) == STATUS_OK)
+        return false;
+    turn_away(s, x, kind, &e, limit);
+    return true;
+}
+
+static void fill(struct call *c, struct server *s, struct http_exchange *x,
+                 const struct call_question *question)
+{
+    enum openai_kind kind = question->kind;
+    char digits[ID_DIGITS + 1];
+    id_random(digits);
+    snprintf(c->id, sizeof c->id, "%s-%s", kind == OPENAI_CHAT ? "chatcmpl" : "cmpl", digits);
+    snprintf(c->request_id, sizeof c->request_id, "%s", x->request_id);
+    c->job = (struct text_job){.work = work,
+                               .done = done,
+                               .client = c->admitted.client,
+                               .bytes = evbuffer_get_length(question->body)};
+    c->server = s;
+    c->x = x;
+    c->trace = s->trace ? trace_line_new() : NULL;
+    c->form = question->form;
+    c->stream_asked = question->stream;
+    c->coalesce_us = question->coalesce_us;
+    c->timeout_s = question->timeout_s;
+    c->keyed = s->keyed;
+    c->key_secret = x->key_secret;
+    c->body = question->body;
+    budget_move(&c->held, &x->held);
+    c->ask.kind = kind;
+    c->timeline = *x->timeline;
+    c->answer = (struct answer){
+        .kind = kind, .id = c->id, .model = s->model_name, .created = clock_unix_s()};
+    event_assign(&c->timer, s->base, -1, 0, reply_timer, c);
+    http_hold_answer(x, &c->kept);
+    http_hold_answer(x, &c->traced);
+    c->out.limit = LIMIT_CHOICE_BYTES;
+    c->logprobs.limit = LIMIT_CHOICE_BYTES / 2;
+    x->user = c;
+    x->ended = on_ended;
+    x->drained = reply_drained;
+    c->next = s->calls;
+    if (c->next)
+        c->next->prev = c;
+    s->calls = c;
+}
+
+void call_begin(struct server *s, struct http_exchange *x, const struct call_question *question)
+{
+    struct err e;
+    struct admitted admitted;
+    if (refused(s, x, question->kind) || too_many(s, x, question->kind, &admitted)) {
+        if (question->body)
+            evbuffer_free(question->body);
+        return;
+    }
+    struct call *c = question->body ? mem_zalloc(sizeof *c) : NULL;
+    if (!c) {
+        if (question->body)
+            evbuffer_free(question->body);
+        admit_end(s, &admitted, 0);
+        err_set(&e, STATUS_NO_MEMORY, "no memory for the request");
+        turn_away(s, x, question->kind, &e, "memory");
+        return;
+    }
+    c->admitted = admitted;
+    fill(c, s, x, question);
+    prepare(c);
+}
+
+void call_cancel_all(struct server *s)
+{
+    for (struct call *c = s->calls; c; c = c->next)
+        call_cancel(c);
+}

@@ -1,0 +1,14 @@
+/* What lets an operator see where requests' time goes, behind the key. I/O thread. */
+#ifndef FIRSTLIGHT_API_DEBUG_PAGE_H
+#define FIRSTLIGHT_API_DEBUG_PAGE_H
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "api/server_state.h"
+
+/* GET /v1/debug/requests?limit=N, and /v1/debug/stats: percentiles of every histogram. */
+enum status debug_requests(const struct server *s, const struct http_exchange *x, struct buf *out,
+                           struct err *err);
+void debug_stats(const struct server *s, struct buf *out);
+
+#endif

@@ -1,0 +1,49 @@
+/* Log probabilities as JSON, in both dialects.
+ *
+ *     chat         {"content": [{"token", "logprob", "bytes", "top_logprobs": [...]}],
+ *                   "refusal": null}
+ *     completions  {"tokens": [...], "token_logprobs": [...], "top_logprobs": [{token: logprob}],
+ *                   "text_offset": [...]}
+ *
+ * There is an entry per token of the text: none for the token that ended the answer, none for those
+ * that spell a stop string. A token that is only part of a character has no text of its own: its
+ * bytes stand as \xNN (after "bytes:" in completions, as the API has it), and chats also have
+ * `bytes`. Offsets count characters of the text, which with echo begins with the prompt's; of the
+ * prompt's first token nothing is known: null.
+ */
+#ifndef FIRSTLIGHT_API_OPENAI_LOGPROBS_H
+#define FIRSTLIGHT_API_OPENAI_LOGPROBS_H
+
+#include "base/buf.h"
+#include "engine/engine.h"
+#include "api/openai_request.h"
+#include "text/tokenizer/tokenizer.h"
+
+#include <stdbool.h>
+
+/* How far an answer's entries have been written. Starts zeroed, but for ends_shown. */
+struct token_cursor {
+    uint32_t next;   /* token */
+    size_t bytes;    /* of the text, whose characters are counted */
+    size_t chars;    /* that they have */
+    bool ends_shown; /* an end token is one like others: ignore_eos */
+    bool prompt_done;
+    size_t prompt_chars; /* that stand before the text */
+};
+
+/* A prompt that goes before the answer. */
+struct token_prompt {
+    const int32_t *ids;
+    uint32_t n;
+    const char *text;
+    size_t len;
+};
+
+/* Appends the entries from the cursor up to what the text shows; false, and nothing appended, when
+ * there are none. `all` is request_all's, with log probabilities; when it has the prompt's, these
+ * go first (completions only), else `prompt` may be NULL. */
+bool token_json_put(struct buf *out, enum openai_kind kind, const struct tokenizer *t,
+                    const struct request_news *all, const struct token_prompt *prompt,
+                    struct token_cursor *cursor);
+
+#endif

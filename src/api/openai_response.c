@@ -1,0 +1,205 @@
+#include "api/openai_response.h"
+
+#include "base/json.h"
+#include "observe/wait_reason.h"
+
+#include <inttypes.h>
+
+static void put_head(struct buf *out, const struct answer *a, const char *chat_object)
+{
+    buf_puts(out, "{\"id\":");
+    json_put(out, a->id);
+    buf_printf(out, ",\"object\":\"%s\",\"created\":%" PRId64 ",\"model\":",
+               a->kind == OPENAI_CHAT ? chat_object : "text_completion", a->created);
+    json_put(out, a->model);
+}
+
+/* The choice of a chunk: `delta` of a chat, `text` of a completion. */
+static void put_choice_start(struct buf *out, const struct answer *a, const struct answer_choice *c)
+{
+    put_head(out, a, "chat.completion.chunk");
+    buf_printf(out, ",\"choices\":[{\"index\":%u,", c->index);
+}
+
+static void put_choice_end(struct buf *out, const struct answer_choice *c)
+{
+    buf_puts(out, ",\"logprobs\":");
+    buf_puts(out, c->logprobs ? c->logprobs : "null");
+    buf_puts(out, ",\"finish_reason\":");
+    json_put(out, c->finish);
+    buf_putc(out, '}');
+}
+
+static void put_usage(struct buf *out, const struct answer_end *end)
+{
+    buf_printf(out,
+               ",\"usage\":{\"prompt_tokens\":%u,\"completion_tokens\":%u,\"total_tokens\":%u,"
+               "\"prompt_tokens_details\":{\"cached_tokens\":%u}}",
+               end->prompt_tokens, end->completion_tokens,
+               end->prompt_tokens + end->completion_tokens, end->cached_tokens);
+}
+
+static void put_part(struct buf *out, const char *name, int64_t us)
+{
+    buf_printf(out, "\"%s_ms\":", name);
+    json_put_ms(out, us);
+}
+
+void answer_ttft(struct buf *out, const struct timeline *timeline)
+{
+    const struct timeline_ttft ttft = timeline_ttft(timeline), *t = &ttft;
+    const struct {
+        const char *name;
+        int64_t us;
+    } parts[] = {
+        {"receive", t->receive_us}, {"tokenize", t->tokenize_us},
+        {"submit", t->submit_us},   {"queue", t->queue_us},
+        {"cache", t->cache_us},     {"prefill", t->prefill_us},
+        {"decode", t->decode_us},   {"first_write", t->first_write_us},
+        {"total", t->total_us},
+    };
+    buf_puts(out, ",\"ttft\":{");
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        if (i > 0)
+            buf_putc(out, ',');
+        put_part(out, parts[i].name, parts[i].us);
+    }
+    buf_putc(out, '}');
+}
+
+void answer_server_timing(struct buf *out, const struct timeline *t)
+{
+    const struct timeline_ttft parts = timeline_ttft(t);
+    const struct {
+        const char *name;
+        int64_t us;
+    } entries[] = {
+        {"receive", parts.receive_us},
+        {"tokenize", parts.tokenize_us},
+        {"submit", parts.submit_us},
+        {"queue", parts.queue_us},
+        {"cache", parts.cache_us},
+        {"prefill", parts.prefill_us},
+        {"ttft", parts.total_us - parts.decode_us - parts.first_write_us},
+        {"decode", parts.decode_us},
+        {"write", parts.first_write_us},
+        {"total", parts.total_us},
+    };
+    for (size_t i = 0; i < sizeof entries / sizeof *entries; i++) {
+        buf_printf(out, "%s%s;dur=", i > 0 ? ", " : "", entries[i].name);
+        json_put_ms(out, entries[i].us);
+    }
+}
+
+static double per(double amount, double of)
+{
+    return of > 0 ? amount / of : 0;
+}
+
+/* llama.cpp's names: how long n tokens took, and that per token and per second. */
+static void put_rate(struct buf *out, const char *name, uint32_t n, int64_t us)
+{
+    buf_printf(out, "\"%s_n\":%u,\"%s_ms\":%.3f,\"%s_per_token_ms\":%.6f,\"%s_per_second\":%.6f",
+               name, n, name, (double)us / 1e3, name, per((double)us / 1e3, n), name,
+               per(n * 1e6, (double)us));
+}
+
+static void put_measurements(struct buf *out, const struct answer_end *end)
+{
+    const struct timeline *t = end->timeline;
+    struct timeline_ttft ttft = timeline_ttft(t);
+    int64_t first = t->at_us[TIMELINE_FIRST_TOKEN];
+    int64_t generation_us = first ? t->at_us[TIMELINE_FINISHED] - first : 0;
+    answer_ttft(out, t);
+    waited_json(out, end->wait, t);
+    buf_printf(out, ",\"cache\":\"%s\"", end->cache);
+    buf_puts(out, ",\"timings\":{");
+    put_rate(out, "prompt", end->prompt_tokens, ttft.prefill_us);
+    buf_putc(out, ',');
+    put_rate(out, "predicted", end->completion_tokens, generation_us);
+    buf_puts(out, "},\"metrics\":{");
+    put_part(out, "time_to_first_token", ttft.total_us);
+    buf_putc(out, ',');
+    put_part(out, "queue_time", ttft.queue_us);
+    buf_putc(out, ',');
+    put_part(out, "generation_time", generation_us);
+    buf_printf(out, ",\"mean_itl_ms\":%.6f,\"tokens_per_second\":%.6f}",
+               per((double)end->gaps_us / 1e3, end->n_gaps),
+               per(end->n_gaps * 1e6, (double)generation_us));
+}
+
+void answer_delta(struct buf *out, const struct answer *a, const struct answer_choice *c)
+{
+    put_choice_start(out, a, c);
+    if (a->kind == OPENAI_CHAT)
+        buf_puts(out, c->first ? "\"delta\":{\"role\":\"assistant\",\"content\":"
+                               : "\"delta\":{\"content\":");
+    else
+        buf_puts(out, "\"text\":");
+    json_put_text(out, c->text, c->len);
+    buf_puts(out, a->kind == OPENAI_CHAT ? "}" : "");
+    put_choice_end(out, c);
+    buf_puts(out, a->include_usage ? "],\"usage\":null}" : "]}");
+}
+
+void answer_finish(struct buf *out, const struct answer *a, const struct answer_choice *c,
+                   const struct answer_end *end)
+{
+    put_choice_start(out, a, c);
+    buf_puts(out, a->kind == OPENAI_CHAT ? "\"delta\":{}" : "\"text\":\"\"");
+    put_choice_end(out, c);
+    buf_putc(out, ']');
+    if (a->include_usage)
+        buf_puts(out, ",\"usage\":null");
+    else if (end)
+        put_measurements(out, end);
+    buf_putc(out, '}');
+}
+
+void answer_usage(struct buf *out, const struct answer *a, const struct answer_end *end)
+{
+    put_head(out, a, "chat.completion.chunk");
+    buf_puts(out, ",\"choices\":[]");
+    put_usage(out, end);
+    put_measurements(out, end);
+    buf_putc(out, '}');
+}
+
+void answer_head(struct buf *out, const struct answer *a)
+{
+    put_head(out, a, "chat.completion");
+    buf_puts(out, ",\"choices\":[");
+}
+
+void answer_choice(struct buf *out, const struct answer *a, const struct answer_choice *c)
+{
+    buf_printf(out, "{\"index\":%u,", c->index);
+    if (a->kind == OPENAI_CHAT)
+        buf_puts(out, "\"message\":{\"role\":\"assistant\",\"content\":");
+    else
+        buf_puts(out, "\"text\":");
+    json_put_text(out, c->text, c->len);
+    buf_puts(out, a->kind == OPENAI_CHAT ? ",\"refusal\":null}" : "");
+    put_choice_end(out, c);
+}
+
+void answer_tail(struct buf *out, const struct answer_end *end)
+{
+    buf_putc(out, ']');
+    put_usage(out, end);
+    put_measurements(out, end);
+    buf_putc(out, '}');
+}
+
+void answer_error(struct buf *out, const struct err *err, const char *code)
+{
+    buf_puts(out, "{\"error\":{\"message\":");
+    json_put(out, err->text);
+    buf_puts(out, ",\"type\":");
+    json_put(out, status_name(err->code));
+    buf_puts(out, ",\"param\":");
+    json_put(out, err->param[0] ? err->param : NULL);
+    buf_puts(out, ",\"code\":");
+    json_put(out, code);
+    buf_puts(out, "}}");
+}

@@ -1,0 +1,70 @@
+/* Answers of the OpenAI API as JSON text: whole ones, chunks of a stream, errors.
+ *
+ * Appends to a buf, whose `failed` is checked once by whoever sends it.
+ */
+#ifndef FIRSTLIGHT_API_OPENAI_RESPONSE_H
+#define FIRSTLIGHT_API_OPENAI_RESPONSE_H
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/timeline.h"
+#include "api/openai_request.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* What all chunks of one answer share; strings are borrowed. */
+struct answer {
+    enum openai_kind kind;
+    const char *id;
+    const char *model;
+    int64_t created;
+    bool include_usage; /* every chunk has a `usage`, null but in the one that reports it */
+};
+
+/* Something new of one choice, or all of it. */
+struct answer_choice {
+    uint32_t index;
+    bool first;       /* nothing of it was written before */
+    const char *text; /* len bytes */
+    size_t len;
+    const char *logprobs; /* JSON; NULL: none */
+    const char *finish;   /* "stop", "length"; NULL: it goes on */
+};
+
+/* How it ended, all choices together. A prompt counts once, however many answers it has. */
+struct answer_end {
+    uint32_t prompt_tokens;
+    uint32_t completion_tokens;
+    uint32_t cached_tokens;          /* of the prompts, from the prefix cache */
+    const struct timeline *timeline; /* with first_content stamped */
+    uint32_t n_gaps;                 /* between the tokens of each choice */
+    int64_t gaps_us;                 /* all of them together */
+    const struct request_wait *wait; /* of the first choice */
+    const char *cache;               /* see recent_cache */
+};
+
+/* A chunk with some text; the first one of a chat's choice also names the role. */
+void answer_delta(struct buf *out, const struct answer *a, const struct answer_choice *c);
+/* The chunk that says why the choice ended. The last chunk of a stream carries the measurements:
+ * this one, or the usage chunk that follows when include_usage is set. `end` is NULL while other
+ * choices go on. */
+void answer_finish(struct buf *out, const struct answer *a, const struct answer_choice *c,
+                   const struct answer_end *end);
+void answer_usage(struct buf *out, const struct answer *a, const struct answer_end *end);
+
+/* The unstreamed answer is its head, its choices with commas between, and its tail. */
+void answer_head(struct buf *out, const struct answer *a);
+void answer_choice(struct buf *out, const struct answer *a, const struct answer_choice *c);
+void answer_tail(struct buf *out, const struct answer_end *end);
+
+/* ,"ttft":{...}: the parts, in ms. */
+void answer_ttft(struct buf *out, const struct timeline *t);
+/* The value of a Server-Timing header (W3C Server Timing) of an unstreamed answer: the parts up to
+ * the first token and their sum `ttft`, then `decode` and `write`, and the sum of all, `total`. */
+void answer_server_timing(struct buf *out, const struct timeline *t);
+
+/* {"error": {...}}; code may be NULL. */
+void answer_error(struct buf *out, const struct err *err, const char *code);
+
+#endif

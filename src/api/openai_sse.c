@@ -1,0 +1,85 @@
+#include "api/openai_sse.h"
+
+static void frame_start(struct buf *out)
+{
+    buf_puts(out, "data: ");
+}
+
+static void frame_end(struct buf *out)
+{
+    buf_puts(out, "\n\n");
+}
+
+static void put_text(struct buf *out, const struct answer *a, const struct answer_choice *c)
+{
+    frame_start(out);
+    answer_delta(out, a, c);
+    frame_end(out);
+}
+
+static void put_finish(struct buf *out, const struct answer *a, const struct answer_choice *c,
+                       const struct answer_end *end)
+{
+    if (c->first) {
+        const struct answer_choice empty = {.index = c->index, .first = true, .text = ""};
+        put_text(out, a, &empty);
+    }
+    frame_start(out);
+    answer_finish(out, a, c, end);
+    frame_end(out);
+    if (!end)
+        return;
+    if (a->include_usage) {
+        frame_start(out);
+        answer_usage(out, a, end);
+        frame_end(out);
+    }
+    buf_puts(out, "data: [DONE]\n\n");
+}
+
+static void put_error(struct buf *out, const struct err *err)
+{
+    frame_start(out);
+    answer_error(out, err, NULL);
+    frame_end(out);
+}
+
+static void start(struct http_exchange *x)
+{
+    http_stream_start(x, "text/event-stream; charset=utf-8");
+}
+
+static void end(struct http_exchange *x, const struct err *broken)
+{
+    http_stream_end(x, broken != NULL);
+}
+
+static void put_tail(struct buf *out, const struct answer *a, const struct answer_end *e)
+{
+    (void)a;
+    answer_tail(out, e);
+}
+
+static void reply(struct http_exchange *x, const struct buf *whole)
+{
+    http_reply(x, 200, "application/json", buf_str(whole), whole->len);
+}
+
+const struct form stream_form = {
+    .read = openai_parse,
+    .start = start,
+    .accepted = ": accepted\n\n",
+    .silence = ": still here\n\n",
+    .text = put_text,
+    .finish = put_finish,
+    .error = put_error,
+    .no_memory = "data: {\"error\":{\"message\":\"no memory for the answer\",\"type\":"
+                 "\"out_of_memory_error\",\"param\":null,\"code\":null}}\n\n",
+    .end = end,
+    .between = ",",
+    .head = answer_head,
+    .choice = answer_choice,
+    .tail = put_tail,
+    .reply = reply,
+    .logprobs = {[OPENAI_CHAT] = OPENAI_CHAT, [OPENAI_COMPLETION] = OPENAI_COMPLETION},
+};

@@ -1,0 +1,127 @@
+/* What the parts of the server share. I/O thread only, but for what the loader thread fills before
+ * it wakes the I/O thread, and `loader` and `model_name`, which never change from then on. */
+#ifndef FIRSTLIGHT_API_SERVER_STATE_H
+#define FIRSTLIGHT_API_SERVER_STATE_H
+
+#include "base/wake.h"
+#include "http/access.h"
+#include "http/client_limit.h"
+#include "api/wire_format.h"
+#include "http/http1.h"
+#include "http/http2.h"
+#include "api/keys.h"
+#include "observe/event_stream.h"
+#include "observe/metrics.h"
+#include "api/openai_request.h"
+#include "api/rate_limit.h"
+#include "observe/request_log.h"
+#include "api/server.h"
+#include "http/text_worker.h"
+#include "observe/trace.h"
+#include "api/memory_trim.h"
+
+#include <event2/event.h>
+#include <pthread.h>
+
+enum server_state { SERVER_LOADING, SERVER_READY, SERVER_DRAINING, SERVER_FAILED };
+/* "loading", "ok", "draining", "failed" */
+const char *server_state_name(enum server_state state);
+
+#define SERVER_SIGNALS 5 /* that are answered */
+
+struct server {
+    struct server_options options;
+    enum server_state state;
+    int64_t start_us;
+    int64_t start_unix_s;
+    struct event_base *base;
+    struct http1 *http;
+    struct http2 *http2; /* NULL without --grpc-port */
+    struct keys *keys;
+    bool keyed;                  /* each API key has cached prompts of its own ... */
+    struct salt_secret secret;   /* ... by this secret of the process: see salt.h */
+    struct access access;        /* before the first request: which pages may ask, by which names */
+    struct budget unsent_memory; /* answers that clients have not taken ... */
+    struct budget open_memory;   /* ... and those of them for which no key is asked */
+    struct budget request_memory; /* the bodies of requests, until they are tokens */
+    struct budget stream_memory;  /* streams of HTTP/2, and bodies that need no key */
+    struct clients *clients;      /* NULL without --max-requests-per-client */
+    struct clients *addresses;    /* of connections; NULL without --max-connections-per-address */
+    struct rates *rates; /* NULL without --max-requests-per-second, --max-tokens-per-second */
+    struct text_worker *text;
+    struct trim *trim;
+    struct trace *trace; /* NULL without --record */
+    struct metrics metrics;
+    struct recent recent;
+    struct live *live;          /* NULL while nobody listens */
+    struct grpc_watch *watches; /* who watches the health by gRPC */
+    struct call *calls;         /* all calls under way, from call_begin to their log line */
+    uint32_t n_awaited;         /* exchanges of server_await that have not ended */
+
+    /* filled by the loader thread */
+    pthread_t load_thread;
+    struct wake loaded;
+    enum status load_status;
+    struct err load_err;
+    struct loader loader;
+    struct engine *engine;
+
+    struct engine_info info;
+    struct err failure; /* the engine's; all zero while it can be believed */
+    const char *model_name;
+    struct event *loaded_event, *engine_event, *deadline_event;
+    struct event *signal_events[SERVER_SIGNALS];
+    bool loading;   /* the loader thread has not been joined */
+    bool cancelled; /* the time to drain was up once */
+};
+
+/* A call, an exchange that is awaited, or a reader of the live stream has ended: while draining,
+ * the last one ends the server. */
+void server_call_ended(struct server *s);
+
+/* A request that has come whole, over HTTP/2: while draining, the server waits for the end of its
+ * answer as it does for that of a call. */
+void server_await(struct server *s, struct http_exchange *x);
+
+/* Open now, on all ports. */
+uint32_t server_connections(const struct server *s);
+
+/* May who sent this Authorization header (NULL: none came) be answered? *key is his, and *secret
+ * (NULL: not asked for) makes the salts of its prompts. STATUS_UNAUTHENTICATED, STATUS_NO_MEMORY.
+ */
+enum status server_check_key(const struct server *s, const char *authorization, uint64_t *key,
+                             struct salt_secret *secret, struct err *err);
+
+/* routes.c: the http_handler and the http_admit, arg the server. */
+void routes_dispatch(void *server, struct http_exchange *x);
+bool routes_admit(void *server, const struct http_head *head, const struct sockaddr *peer,
+                  struct hold *held, struct http_refusal *why);
+/* May the page that asks, if one does, and under this name of the server? Else it was answered. */
+bool routes_allow(struct server *s, struct http_exchange *x);
+/* Tells why. */
+void routes_refuse(struct http_exchange *x, const struct http_refusal *why);
+
+/* grpc.c: the same for HTTP/2, whose requests are of gRPC or those of routes_dispatch. */
+void grpc_dispatch(void *server, struct http_exchange *x);
+
+/* The server's state has changed: tells those who watch it. */
+void grpc_health_changed(struct server *s);
+
+/* call.c: a completion, from its body to its log line. */
+struct call;
+struct choice; /* one of its answers: the user of an engine's request */
+struct call_question {
+    enum openai_kind kind;
+    const struct form *form;
+    struct evbuffer *body; /* taken over; NULL: there was no memory for it */
+    bool stream;           /* the answer is a stream, whatever the body says */
+    float timeout_s;       /* that came beside it; 0: none */
+    int64_t coalesce_us;   /* tokens of a stream gather for so long after each message */
+};
+void call_begin(struct server *s, struct http_exchange *x, const struct call_question *question);
+void call_cancel_all(struct server *s);
+
+/* reply.c: the engine has news of the choice. */
+void reply_news(struct choice *ch);
+
+#endif

@@ -1,0 +1,18 @@
+/* Names that a user chooses from, as a table lists them. */
+#ifndef FIRSTLIGHT_BASE_NAME_TABLE_H
+#define FIRSTLIGHT_BASE_NAME_TABLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The i-th name and what it is for; false past the end. */
+typedef bool names_at(size_t i, const char **name, const char **about);
+
+#define NAMES_NONE SIZE_MAX
+
+/* Which of them `name` is. When it is none: NAMES_NONE, and `known` has them all, "a, b, c", for
+ * the error; cut when `size` is too small. */
+size_t names_find(names_at *at, const char *name, char *known, size_t size);
+
+#endif

@@ -1,0 +1,319 @@
+#include "bench/client/grpc_exchange.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "bench/client/grpc_chunk.h"
+
+#include <proto/firstlight.pb-c.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SERVICE "/firstlight.v1.Inference/"
+
+/* ---- The answer comes ---- */
+
+static enum status on_message(void *arg, const char *bytes, size_t len, struct err *err)
+{
+    struct grpc_exchange *x = arg;
+    x->record->n_messages++;
+    x->record->payload_bytes += len;
+    if (x->list && !buf_append(x->list, bytes, len))
+        return err_set(err, STATUS_NO_MEMORY, "no memory for a list of models");
+    if (x->list)
+        return STATUS_OK;
+    enum status st = grpc_chunk_read(&x->heard, bytes, len, err);
+    if (st == STATUS_OK && x->heard.content && !record_chunk(x->record, x->last_us))
+        return err_set(err, STATUS_NO_MEMORY, "no memory for the stamps of a request");
+    return st;
+}
+
+static void copy(char *out, size_t out_size, const char *value, size_t len)
+{
+    if (len > out_size - 1)
+        len = out_size - 1;
+    memcpy(out, value, len);
+    out[len] = '\0';
+}
+
+/* A number that is none counts as UNKNOWN, as the specification has it. */
+static int read_status(const char *text)
+{
+    char *end;
+    long n = strtol(text, &end, 10);
+    return end == text || *end != '\0' || n < 0 || n > 1000 ? 2 : (int)n;
+}
+
+void grpc_exchange_field(struct grpc_exchange *x, const char *name, const char *value, size_t len)
+{
+    char number[16];
+    copy(number, sizeof number, value, len);
+    if (strcmp(name, ":status") == 0)
+        x->record->http_status = atoi(number);
+    else if (strcmp(name, "grpc-status") == 0)
+        x->grpc_status = read_status(number);
+    else if (strcmp(name, "grpc-message") == 0)
+        copy(x->words, sizeof x->words, value, len);
+    else if (strcmp(name, "content-type") == 0)
+        copy(x->type, sizeof x->type, value, len);
+    else if (strcmp(name, "retry-after") == 0)
+        copy(x->retry_s, sizeof x->retry_s, value, len);
+    else if (strcmp(name, "grpc-retry-pushback-ms") == 0)
+        copy(x->retry_ms, sizeof x->retry_ms, value, len);
+}
+
+/* 1xx are not yet the answer. */
+void grpc_exchange_head(struct grpc_exchange *x, int64_t now_us)
+{
+    x->last_us = now_us;
+    if (x->record->http_status >= 200 && x->record->accepted_us == 0)
+        x->record->accepted_us = now_us;
+}
+
+static bool is_grpc(const struct grpc_exchange *x)
+{
+    return x->record->http_status == 200 && strncmp(x->type, "application/grpc", 16) == 0;
+}
+
+bool grpc_exchange_data(struct grpc_exchange *x, const char *bytes, size_t len, int64_t now_us)
+{
+    x->last_us = now_us;
+    if (is_grpc(x) && !x->refused)
+        x->refused = grpc_frames_feed(&x->frames, bytes, len, &x->err) != STATUS_OK;
+    return !x->refused;
+}
+
+/* ---- The call ---- */
+
+struct grpc_exchange *grpc_exchange_create(const struct grpc_peer *p,
+                                           void (*ended)(struct grpc_exchange *x), void *owner)
+{
+    struct grpc_exchange *x = mem_zalloc(sizeof *x);
+    if (!x)
+        return NULL;
+    x->peer = p;
+    x->ended = ended;
+    x->owner = owner;
+    grpc_frames_init(&x->frames, on_message, x);
+    return x;
+}
+
+void grpc_exchange_destroy(struct grpc_exchange *x)
+{
+    if (!x)
+        return;
+    buf_fini(&x->body);
+    grpc_frames_fini(&x->frames);
+    mem_free(x);
+}
+
+static void begin(struct grpc_exchange *x, struct record *r)
+{
+    x->record = r;
+    x->list = NULL;
+    x->cancelled = x->refused = false;
+    x->grpc_status = -1;
+    x->type[0] = x->words[0] = x->retry_s[0] = x->retry_ms[0] = '\0';
+    x->last_us = 0;
+    x->body_sent = 0;
+    x->conn = NULL;
+    grpc_frames_reset(&x->frames);
+    openai_chunk_init(&x->heard);
+    r->state = RECORD_RUNNING;
+    r->user = x;
+}
+
+static enum status put_body(struct grpc_exchange *x, const ProtobufCMessage *m, struct err *err)
+{
+    size_t len = protobuf_c_message_get_packed_size(m);
+    buf_clear(&x->body);
+    if (!buf_reserve(&x->body, GRPC_FRAMES_HEAD + len))
+        return err_set(err, STATUS_NO_MEMORY, "no memory for a request");
+    grpc_frames_put_head(x->body.data, len);
+    protobuf_c_message_pack(m, (uint8_t *)x->body.data + GRPC_FRAMES_HEAD);
+    x->body.len = GRPC_FRAMES_HEAD + len;
+    return STATUS_OK;
+}
+
+/* The same as JSON has over HTTP: ignore_eos only where it is asked for. */
+static Firstlight__V1__Sampling sampling_of(const struct work_item *item)
+{
+    Firstlight__V1__Sampling s = FIRSTLIGHT__V1__SAMPLING__INIT;
+    s.has_max_tokens = s.has_temperature = true;
+    s.max_tokens = item->max_tokens;
+    s.has_ignore_eos = s.ignore_eos = item->ignore_eos;
+    return s;
+}
+
+enum status grpc_exchange_prepare(struct grpc_exchange *x, const char *model,
+                                  const struct work_item *item, struct record *r, struct err *err)
+{
+    Firstlight__V1__Sampling sampling = sampling_of(item);
+    Firstlight__V1__Service service = FIRSTLIGHT__V1__SERVICE__INIT;
+    ProtobufCBinaryData text = {strlen(item->prompt), (uint8_t *)item->prompt};
+    begin(x, r);
+    x->stream = item->stream;
+    service.model = (char *)(uintptr_t)model;
+    if (item->chat) {
+        Firstlight__V1__Message message = FIRSTLIGHT__V1__MESSAGE__INIT, *messages[] = {&message};
+        Firstlight__V1__ChatRequest m = FIRSTLIGHT__V1__CHAT_REQUEST__INIT;
+        x->path = item->stream ? SERVICE "Chat" : SERVICE "ChatBlocking";
+        message.role = (char *)(uintptr_t) "user";
+        message.has_content = true;
+        message.content = text;
+        m.messages = messages;
+        m.n_messages = 1;
+        m.sampling = &sampling;
+        m.service = &service;
+        return put_body(x, &m.base, err);
+    }
+    Firstlight__V1__GenerateRequest m;
+    firstlight__v1__generate_request__init(&m);
+    x->path = item->stream ? SERVICE "Generate" : SERVICE "GenerateBlocking";
+    m.input_case = FIRSTLIGHT__V1__GENERATE_REQUEST__INPUT_PROMPT;
+    m.prompt = text;
+    m.sampling = &sampling;
+    m.service = &service;
+    return put_body(x, &m.base, err);
+}
+
+enum status grpc_exchange_prepare_list(struct grpc_exchange *x, struct buf *list, struct record *r,
+                                       struct err *err)
+{
+    const Firstlight__V1__ListModelsRequest m = FIRSTLIGHT__V1__LIST_MODELS_REQUEST__INIT;
+    begin(x, r);
+    x->stream = false;
+    x->list = list;
+    x->path = SERVICE "ListModels";
+    return put_body(x, &m.base, err);
+}
+
+/* ---- The end ---- */
+
+static void end(struct grpc_exchange *x, enum record_state state, int64_t at_us, const char *why)
+{
+    struct record *r = x->record;
+    openai_chunk_tell(&x->heard, r);
+    r->user = NULL;
+    x->record = NULL;
+    record_end(r, state, at_us, why);
+    x->ended(x);
+}
+
+void grpc_exchange_end_cancelled(struct grpc_exchange *x)
+{
+    end(x, RECORD_CANCELLED, clock_now_us(), NULL);
+}
+
+void grpc_exchange_end_failed(struct grpc_exchange *x, const char *why)
+{
+    end(x, RECORD_FAILED, clock_now_us(), why);
+}
+
+static const char *status_word(int status)
+{
+    static const char *const words[] = {
+        "OK",
+        "CANCELLED",
+        "UNKNOWN",
+        "INVALID_ARGUMENT",
+        "DEADLINE_EXCEEDED",
+        "NOT_FOUND",
+        "ALREADY_EXISTS",
+        "PERMISSION_DENIED",
+        "RESOURCE_EXHAUSTED",
+        "FAILED_PRECONDITION",
+        "ABORTED",
+        "OUT_OF_RANGE",
+        "UNIMPLEMENTED",
+        "INTERNAL",
+        "UNAVAILABLE",
+        "DATA_LOSS",
+        "UNAUTHENTICATED",
+    };
+    return (size_t)status < sizeof words / sizeof *words ? words[status] : "of no known name";
+}
+
+static int hex(char c)
+{
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                  : -1;
+}
+
+/* Percent-encoding, of which what is none stays as it is; a NUL would cut the words. */
+static void unescape(char *text)
+{
+    char *out = text;
+    for (const char *at = text; *at; out++) {
+        int high = at[0] == '%' ? hex(at[1]) : -1, low = high >= 0 ? hex(at[2]) : -1;
+        bool escaped = low >= 0 && (high | low);
+        *out = escaped ? (char)(high << 4 | low) : *at;
+        at += escaped ? 3 : 1;
+    }
+    *out = '\0';
+}
+
+static enum status status_failed(struct grpc_exchange *x, struct err *err)
+{
+    unescape(x->words);
+    const char *retry = x->retry_ms[0] ? x->retry_ms : x->retry_s;
+    return err_set(err, STATUS_UNAVAILABLE, "gRPC %d %s%s%s%s%s%s", x->grpc_status,
+                   status_word(x->grpc_status), x->words[0] ? ": " : "", x->words,
+                   retry[0] ? " (retry after " : "", retry,
+                   !retry[0]        ? ""
+                   : x->retry_ms[0] ? " ms)"
+                                    : " s)");
+}
+
+static enum status broke_off(struct grpc_exchange *x, const char *why, struct err *err)
+{
+    if (x->record->accepted_us == 0)
+        return err_set(err, STATUS_UNAVAILABLE, "no answer: %s", why);
+    return err_set(err, STATUS_UNAVAILABLE, "the answer broke off after %u chunks: %s",
+                   x->record->n_chunks, why);
+}
+
+/* It ended as it should, but for its status. */
+static enum status no_status(struct grpc_exchange *x, struct err *err)
+{
+    if (x->record->http_status != 200)
+        return err_set(err, STATUS_UNAVAILABLE, "HTTP %d", x->record->http_status);
+    if (!is_grpc(x))
+        return err_set(err, STATUS_INVALID,
+                       "asked for application/grpc, the answer is %.80s: is this a gRPC port?",
+                       x->type[0] ? x->type : "of no type");
+    return err_set(err, STATUS_INVALID, "the answer ended after %u chunks without a grpc-status",
+                   x->record->n_chunks);
+}
+
+static enum status judge(struct grpc_exchange *x, const char *why_not, struct err *err)
+{
+    if (x->refused) {
+        *err = x->err;
+        return err->code;
+    }
+    if (x->grpc_status > 0)
+        return status_failed(x, err);
+    if (why_not && x->grpc_status < 0)
+        return broke_off(x, why_not, err);
+    if (x->grpc_status < 0)
+        return no_status(x, err);
+    if (grpc_frames_is_cut(&x->frames))
+        return err_set(err, STATUS_INVALID, "the answer ended in the middle of a message");
+    if (!x->stream && x->record->n_messages == 0)
+        return err_set(err, STATUS_INVALID, "the answer has no message");
+    return STATUS_OK;
+}
+
+/* An answer ends with its last bytes, a failure when it is known. */
+void grpc_exchange_end(struct grpc_exchange *x, const char *why_not)
+{
+    struct err err;
+    if (judge(x, why_not, &err)) {
+        api_key_mask(&x->peer->key, err.text);
+        grpc_exchange_end_failed(x, err.text);
+        return;
+    }
+    end(x, RECORD_OK, x->last_us, NULL);
+}

@@ -1,0 +1,73 @@
+/* One call of a server and its answer, as a record sees it.
+ *
+ *     body ─► stream ─► headers: accepted_us
+ *                    ─► data ─► grpc_frames ─► grpc_chunk ─► a message with content: its stamp
+ *                    ─► trailers: the status ─► the stream closes: end_us, and what made it fail
+ *
+ * Bytes that come together have one stamp: the clock is read once a receive.
+ */
+#ifndef FIRSTLIGHT_BENCH_CLIENT_GRPC_EXCHANGE_H
+#define FIRSTLIGHT_BENCH_CLIENT_GRPC_EXCHANGE_H
+
+#include "base/buf.h"
+#include "bench/client/grpc_frames.h"
+#include "bench/client/grpc_peer.h"
+#include "bench/client/openai_chunk.h"
+#include "bench/load/record.h"
+#include "bench/load/workload.h"
+
+struct grpc_conn;
+
+struct grpc_exchange {
+    const struct grpc_peer *peer;
+    struct record *record; /* NULL: idle */
+    const char *path;      /* "/package.Service/Method" */
+    struct buf body;       /* with its frame; read while it is sent */
+    size_t body_sent;
+    struct grpc_frames frames;
+    struct openai_chunk heard; /* what the answer has said so far */
+    struct buf *list;          /* of ListModels: the message goes here instead */
+    bool stream;
+    bool cancelled;
+    bool refused; /* the answer is of no use, because of: */
+    struct err err;
+    int grpc_status;                /* -1: none came */
+    char type[64], words[256];      /* content-type; grpc-message as it came; cut */
+    char retry_s[16], retry_ms[16]; /* retry-after, grpc-retry-pushback-ms */
+    int64_t last_us;                /* something came */
+    struct grpc_conn *conn;         /* its connection; NULL: not sent */
+    int32_t stream_id;
+    struct grpc_exchange *prev, *next; /* of the connection */
+    /* The target's: told when the record has ended and the exchange is idle. */
+    void (*ended)(struct grpc_exchange *x);
+    void *owner;
+    int64_t deadline_us;
+    struct grpc_exchange *earlier, *later; /* those that run, by deadline */
+    struct grpc_exchange *next_idle, *next_of_all;
+};
+
+/* NULL: no memory. The peer outlives it. */
+struct grpc_exchange *grpc_exchange_create(const struct grpc_peer *p,
+                                           void (*ended)(struct grpc_exchange *x), void *owner);
+void grpc_exchange_destroy(struct grpc_exchange *x); /* takes NULL */
+
+/* Makes the call; the record is running from here on. The item is not needed any more after. */
+enum status grpc_exchange_prepare(struct grpc_exchange *x, const char *model,
+                                  const struct work_item *item, struct record *r, struct err *err);
+/* The call for the models; the answer, a ListModelsResponse, is added to *list. */
+enum status grpc_exchange_prepare_list(struct grpc_exchange *x, struct buf *list, struct record *r,
+                                       struct err *err);
+
+/* For the connection, in the order that things come. */
+void grpc_exchange_field(struct grpc_exchange *x, const char *name, const char *value, size_t len);
+void grpc_exchange_head(struct grpc_exchange *x, int64_t now_us); /* the fields were of a head */
+/* False: it is of no use and need not go on. */
+bool grpc_exchange_data(struct grpc_exchange *x, const char *bytes, size_t len, int64_t now_us);
+/* The stream is closed; why_not NULL: not for an error. */
+void grpc_exchange_end(struct grpc_exchange *x, const char *why_not);
+
+/* Writes what was heard into the record and ends it. The exchange is idle. */
+void grpc_exchange_end_cancelled(struct grpc_exchange *x);
+void grpc_exchange_end_failed(struct grpc_exchange *x, const char *why);
+
+#endif

@@ -1,0 +1,49 @@
+/* One request to a server and its answer, as a record sees it.
+ *
+ *     body ─► easy handle ─► status line: accepted_us
+ *                         ─► bytes ─► sse ─► openai_chunk ─► a chunk with content: its stamp
+ *                         ─► end of the transfer: end_us, and what made it fail
+ *
+ * Bytes that come together have one stamp: the clock is read once a write callback.
+ */
+#ifndef FIRSTLIGHT_BENCH_CLIENT_HTTP_EXCHANGE_H
+#define FIRSTLIGHT_BENCH_CLIENT_HTTP_EXCHANGE_H
+
+#include "base/buf.h"
+#include "bench/client/http_peer.h"
+#include "bench/client/openai_chunk.h"
+#include "bench/load/record.h"
+#include "bench/client/sse.h"
+#include "bench/load/workload.h"
+
+struct http_exchange {
+    CURL *easy; /* of one request; NULL before the first */
+    const struct http_peer *peer;
+    struct record *record; /* NULL: idle */
+    bool stream;
+    bool cancelled;
+    struct buf body;           /* of the request; libcurl reads it while it is sent */
+    struct sse sse;            /* of a stream */
+    struct buf answer;         /* of what is no stream: a whole answer, an error */
+    struct openai_chunk heard; /* what the answer has said so far */
+    int64_t last_us;           /* the last bytes came */
+    int64_t done_us;           /* [DONE] came */
+    bool refused;              /* the answer is of no use, because of: */
+    struct err err;
+    char why[CURL_ERROR_SIZE];
+    struct http_exchange *next_idle, *next; /* the target's lists */
+};
+
+/* NULL: no memory. The peer outlives it. */
+struct http_exchange *http_exchange_create(const struct http_peer *p);
+void http_exchange_destroy(struct http_exchange *x); /* takes NULL */
+
+/* Makes the request; the record is running from here on. The item is not needed any more after. */
+enum status http_exchange_prepare(struct http_exchange *x, const char *model,
+                                  const struct work_item *item, struct record *r, struct err *err);
+/* Writes what was heard into the record and ends it. The exchange is idle. */
+void http_exchange_end(struct http_exchange *x, CURLcode code);
+void http_exchange_end_cancelled(struct http_exchange *x);
+void http_exchange_end_failed(struct http_exchange *x, const char *why);
+
+#endif

@@ -1,0 +1,24 @@
+/* How many bytes the sockets of libcurl have received, by the kernel's count: it includes what
+ * libcurl strips (heads, chunk sizes) and TLS. Costs nothing while they receive.
+ *
+ * One thread. Stays where it is while a handle may call it.
+ */
+#ifndef FIRSTLIGHT_BENCH_CLIENT_NET_BYTES_H
+#define FIRSTLIGHT_BENCH_CLIENT_NET_BYTES_H
+
+#include <curl/curl.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct wire {
+    bool *open; /* (n) by file descriptor */
+    int n;
+    uint64_t closed_received; /* by sockets that are no more */
+};
+
+/* Its transfers' sockets are counted from here on. False: libcurl refuses. */
+bool wire_watch(struct wire *w, CURL *easy);
+uint64_t wire_received(const struct wire *w);
+void wire_fini(struct wire *w);
+
+#endif

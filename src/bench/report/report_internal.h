@@ -1,0 +1,27 @@
+/* What the files of page share. */
+#ifndef FIRSTLIGHT_BENCH_REPORT_REPORT_INTERNAL_H
+#define FIRSTLIGHT_BENCH_REPORT_REPORT_INTERNAL_H
+
+#include "bench/result/compare.h"
+#include "bench/report/report_page.h"
+
+struct page {
+    struct buf *out;
+    const struct figures_file *files;
+    size_t n_files;
+    /* Of file A with file i; without rows where the two do not compare, and for i = 0. */
+    const struct compare *comparisons; /* (n_files) */
+};
+
+extern const char page_css[];
+
+void page_tiles(const struct page *p);   /* the figures that matter most */
+void page_metrics(const struct page *p); /* all of them */
+void page_facts(const struct page *p);   /* workload and environment */
+
+/* "" where there is no such text. */
+const char *page_text(const json_t *object, const char *key);
+/* "B" in the file's colour; nothing where there is one file. */
+void page_letter(const struct page *p, size_t file);
+
+#endif

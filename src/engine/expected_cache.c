@@ -1,0 +1,208 @@
+#include "engine/expected_cache.h"
+
+#include "base/mem.h"
+#include "engine/kv.h"
+
+#include <string.h>
+
+#define PER_BLOCK 8 /* counters for each block of the pool: one in eight is another's, at most */
+#define FEWEST    65536 /* for prompts that wait before a small pool */
+
+enum status expect_init(struct expect *x, uint32_t n_blocks, uint64_t seed, struct err *err)
+{
+    uint64_t n = FEWEST;
+    while (n < (uint64_t)n_blocks * PER_BLOCK)
+        n *= 2;
+    *x = (struct expect){.mask = n - 1, .seed = seed};
+    x->chains = mem_array(n, sizeof *x->chains);
+    x->asked = mem_array(EXPECT_ASKED, sizeof *x->asked);
+    if (x->chains && x->asked)
+        return STATUS_OK;
+    expect_fini(x);
+    return err_set(err, STATUS_NO_MEMORY, "no memory to tell what %u cached blocks hold", n_blocks);
+}
+
+void expect_fini(struct expect *x)
+{
+    mem_free(x->chains);
+    mem_free(x->asked);
+    *x = (struct expect){0};
+}
+
+size_t expect_bytes(const struct expect *x)
+{
+    return x->chains ? (x->mask + 1) * sizeof *x->chains + EXPECT_ASKED * sizeof *x->asked : 0;
+}
+
+/* --- hashes --------------------------------------------------------------------------------- */
+
+/* Two tokens at a time: prompts of a hundred thousand are hashed on the I/O thread. */
+static uint64_t mix(uint64_t h, uint64_t word)
+{
+    h = (h ^ word) * 0xff51afd7ed558ccdu;
+    return h ^ h >> 32;
+}
+
+/* The finaliser of MurmurHash3 (Appleby, public domain). */
+static uint64_t finish(uint64_t h)
+{
+    h ^= h >> 33;
+    h *= 0xc4ceb9fe1a85ec53u;
+    return h ^ h >> 33;
+}
+
+uint64_t expect_start(const struct expect *x)
+{
+    return finish(x->seed);
+}
+
+uint64_t expect_next(uint64_t chain, const int32_t *tokens)
+{
+    for (uint32_t i = 0; i < KV_BLOCK; i += 2) {
+        uint64_t word;
+        memcpy(&word, tokens + i, sizeof word);
+        chain = mix(chain, word);
+    }
+    return finish(chain);
+}
+
+/* A whole prompt's; the part behind its last full block is in it. */
+static uint64_t whole(uint64_t chain, const int32_t *rest, uint32_t n)
+{
+    chain = mix(chain, n + 1);
+    for (uint32_t i = 0; i < n; i++)
+        chain = mix(chain, (uint32_t)rest[i]);
+    return finish(chain);
+}
+
+/* --- counters ------------------------------------------------------------------------------- */
+
+/* What a salt adds to a chain. */
+static uint64_t word_of(const struct expect *x, const struct prefix_salt *salt)
+{
+    return finish(mix(mix(x->seed, salt->word[0]), salt->word[1]));
+}
+
+static atomic_uint *counter(const struct expect *x, uint64_t chain, uint64_t word)
+{
+    return &x->chains[mix(chain, word) & x->mask];
+}
+
+static void add(const struct expect *x, uint64_t chain, uint64_t word)
+{
+    atomic_fetch_add_explicit(counter(x, chain, word), 1, memory_order_relaxed);
+}
+
+static void take_off(const struct expect *x, uint64_t chain, uint64_t word)
+{
+    atomic_fetch_sub_explicit(counter(x, chain, word), 1, memory_order_relaxed);
+}
+
+static bool is_there(const struct expect *x, uint64_t chain, uint64_t word)
+{
+    return atomic_load_explicit(counter(x, chain, word), memory_order_relaxed) > 0;
+}
+
+void expect_add(struct expect *x, uint64_t chain, const struct prefix_salt *salt)
+{
+    add(x, chain, word_of(x, salt));
+}
+
+void expect_remove(struct expect *x, uint64_t chain, const struct prefix_salt *salt)
+{
+    take_off(x, chain, word_of(x, salt));
+}
+
+/* --- prompts (the owner's thread) ----------------------------------------------------------- */
+
+/* A walk along a prompt's full blocks. */
+struct walk {
+    uint64_t chain;       /* of those behind us */
+    uint64_t public, own; /* what the salts add */
+    uint32_t at;          /* tokens */
+    bool among_public;
+};
+
+static struct walk start(const struct expect *x, const struct prefix_salt *salt)
+{
+    return (struct walk){.chain = expect_start(x),
+                         .public = word_of(x, &prefix_public),
+                         .own = word_of(x, salt),
+                         .among_public = true};
+}
+
+static void next(struct walk *w, const int32_t *tokens)
+{
+    w->chain = expect_next(w->chain, tokens + w->at);
+    w->at += KV_BLOCK;
+}
+
+/* Whether the block behind us will be found; those before it will. */
+static bool finds(const struct expect *x, struct walk *w)
+{
+    w->among_public = w->among_public && is_there(x, w->chain, w->public);
+    return w->among_public || is_there(x, w->chain, w->own);
+}
+
+/* The place where a whole prompt of this salt is remembered, and its hash. */
+static uint64_t *place(const struct expect *x, const struct walk *w, uint64_t word,
+                       const int32_t *tokens, uint32_t n, uint64_t *h)
+{
+    *h = whole(mix(w->chain, word), tokens + w->at, n - w->at);
+    return &x->asked[*h % EXPECT_ASKED];
+}
+
+static bool was_asked(const struct expect *x, const struct walk *w, uint64_t word,
+                      const int32_t *tokens, uint32_t n)
+{
+    uint64_t h;
+    return *place(x, w, word, tokens, n, &h) == h;
+}
+
+/* Behind the last full block; all those are found. */
+static uint32_t left_at_end(const struct expect *x, const struct walk *w, const int32_t *tokens,
+                            uint32_t n)
+{
+    bool found = w->at == n || was_asked(x, w, w->own, tokens, n) ||
+                 (w->among_public && was_asked(x, w, w->public, tokens, n));
+    return found ? 1 : n - w->at;
+}
+
+uint32_t expect_left(const struct expect *x, const struct prefix_salt *salt, const int32_t *tokens,
+                     uint32_t n)
+{
+    struct walk w = start(x, salt);
+    while (n - w.at >= KV_BLOCK) {
+        next(&w, tokens);
+        if (!finds(x, &w))
+            return n - w.at + KV_BLOCK;
+    }
+    return left_at_end(x, &w, tokens, n);
+}
+
+uint32_t expect_begin(struct expect *x, const struct prefix_salt *salt, const int32_t *tokens,
+                      uint32_t n)
+{
+    struct walk w = start(x, salt);
+    uint32_t left = 0; /* 0: all blocks so far are found */
+    while (n - w.at >= KV_BLOCK) {
+        next(&w, tokens);
+        if (left == 0 && !finds(x, &w))
+            left = n - w.at + KV_BLOCK;
+        add(x, w.chain, w.own);
+    }
+    if (left == 0)
+        left = left_at_end(x, &w, tokens, n);
+    uint64_t h, *remembered = place(x, &w, w.own, tokens, n, &h);
+    *remembered = h;
+    return left;
+}
+
+void expect_end(struct expect *x, const struct prefix_salt *salt, const int32_t *tokens, uint32_t n)
+{
+    struct walk w = start(x, salt);
+    while (n - w.at >= KV_BLOCK) {
+        next(&w, tokens);
+        take_off(x, w.chain, w.own);
+    }
+}

@@ -1,0 +1,522 @@
+#include "grpc/grpc.h"
+
+#include "base/limits.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "api/client_admission.h"
+
+#include <ctype.h>
+#include <event2/buffer.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define GRPC_TYPE      "application/grpc"
+#define GRPC_ENCODINGS "identity,gzip"
+
+/* Statuses */
+
+/* Percent-encoding as the specification has it for grpc-message: all but printable ASCII. */
+static void put_escaped(struct buf *out, const char *text)
+{
+    for (; *text; text++) {
+        unsigned char c = (unsigned char)*text;
+        if (c < ' ' || c > '~' || c == '%')
+            buf_printf(out, "%%%02X", c);
+        else
+            buf_putc(out, (char)c);
+    }
+}
+
+typedef void add_field(struct http_exchange *x, const char *name, const char *value);
+
+static void add_status(struct http_exchange *x, add_field *add, const struct err *e)
+{
+    char code[12];
+    struct buf text = {0};
+    snprintf(code, sizeof code, "%d", e ? status_grpc(e->code) : 0);
+    add(x, "grpc-status", code);
+    if (e) {
+        put_escaped(&text, e->text);
+        add(x, "grpc-message", buf_str(&text));
+    }
+    buf_fini(&text);
+}
+
+/* Only headers, whose last are the status. The log and the metrics know errors by HTTP's. */
+void grpc_fail(struct http_exchange *x, const struct err *err)
+{
+    add_status(x, http_add_trailer, err);
+    http_reply(x, 200, GRPC_TYPE, NULL, 0);
+    x->status = status_http(err->code);
+}
+
+static void fail(struct http_exchange *x, const struct err *err, const char *code)
+{
+    char ms[24];
+    if (code)
+        http_add_header(x, "error-code", code);
+    if (x->retry_ms > 0) { /* what clients with a retry policy wait */
+        snprintf(ms, sizeof ms, "%" PRId64, x->retry_ms);
+        http_add_trailer(x, "grpc-retry-pushback-ms", ms);
+    }
+    grpc_fail(x, err);
+}
+
+void grpc_stream(struct http_exchange *x)
+{
+    http_add_header(x, "grpc-accept-encoding", GRPC_ENCODINGS);
+    http_stream_start(x, GRPC_TYPE);
+}
+
+void grpc_write(struct http_exchange *x, const ProtobufCMessage *message)
+{
+    struct buf out = {0};
+    struct err e;
+    grpc_put(&out, message);
+    if (out.failed) {
+        err_set(&e, STATUS_NO_MEMORY, "no memory for the answer");
+        grpc_end(x, &e);
+    } else {
+        http_stream_write(x, buf_str(&out), out.len);
+    }
+    buf_fini(&out);
+}
+
+void grpc_end(struct http_exchange *x, const struct err *broken)
+{
+    add_status(x, http_add_trailer, broken);
+    http_stream_end(x, broken != NULL);
+}
+
+/* Messages */
+
+static void put_length(char *at, size_t len)
+{
+    const unsigned char bytes[] = {0, (unsigned char)(len >> 24), (unsigned char)(len >> 16),
+                                   (unsigned char)(len >> 8), (unsigned char)len};
+    memcpy(at, bytes, sizeof bytes);
+}
+
+void grpc_put_bare(struct buf *out, const ProtobufCMessage *message)
+{
+    size_t len = protobuf_c_message_get_packed_size(message);
+    if (!buf_reserve(out, len))
+        return;
+    protobuf_c_message_pack(message, (uint8_t *)out->data + out->len);
+    out->len += len;
+    out->data[out->len] = '\0';
+}
+
+void grpc_put(struct buf *out, const ProtobufCMessage *message)
+{
+    char frame[GRPC_FRAME_BYTES];
+    put_length(frame, protobuf_c_message_get_packed_size(message));
+    buf_append(out, frame, sizeof frame);
+    grpc_put_bare(out, message);
+}
+
+/* whole: with its frame */
+static void reply(struct http_exchange *x, const struct buf *whole)
+{
+    struct err e;
+    if (whole->failed) {
+        err_set(&e, STATUS_NO_MEMORY, "no memory for the answer");
+        grpc_fail(x, &e);
+        return;
+    }
+    if (!http_has_room(x, whole->len)) {
+        http_no_room_to_send(x, &e);
+        http_fail(x, &e, "unsent_memory");
+        return;
+    }
+    http_add_header(x, "grpc-accept-encoding", GRPC_ENCODINGS);
+    add_status(x, http_add_trailer, NULL);
+    http_reply(x, 200, GRPC_TYPE, buf_str(whole), whole->len);
+}
+
+void grpc_reply(struct http_exchange *x, const ProtobufCMessage *message)
+{
+    struct buf out = {0};
+    grpc_put(&out, message);
+    reply(x, &out);
+    buf_fini(&out);
+}
+
+void grpc_reply_packed(struct http_exchange *x, const struct buf *message)
+{
+    struct buf out = {0};
+    char frame[GRPC_FRAME_BYTES];
+    put_length(frame, message->len);
+    buf_append(&out, frame, sizeof frame);
+    buf_append(&out, message->data, message->len);
+    reply(x, &out);
+    buf_fini(&out);
+}
+
+ProtobufCMessage *grpc_take(struct http_exchange *x, struct evbuffer *message,
+                            const ProtobufCMessageDescriptor *type)
+{
+    struct err e;
+    size_t len;
+    const char *bytes;
+    ProtobufCMessage *m = NULL;
+    enum status st = http_in_one_piece(message, &bytes, &len, &e);
+    if (st == STATUS_OK &&
+        !(m = protobuf_c_message_unpack(type, NULL, len, (const uint8_t *)bytes)))
+        err_set(&e, STATUS_MALFORMED, "the message is no %s", type->name);
+    evbuffer_free(message);
+    if (!m)
+        grpc_fail(x, &e);
+    return m;
+}
+
+/* Calls */
+
+/* What a call of gRPC is between its headers and its method. Lives in x->user until then. */
+struct incoming {
+    struct server *server;
+    const struct grpc_route *route;
+    struct evbuffer *bytes; /* that no message was made of yet */
+    bool got_one;
+    bool whole; /* the client sends no more */
+};
+
+static void incoming_free(struct incoming *in)
+{
+    if (in->bytes)
+        evbuffer_free(in->bytes);
+    mem_free(in);
+}
+
+static void on_ended(struct http_exchange *x, bool gone)
+{
+    log_info("request.done", "request_id=%s method=%s path=%.100s status=%d gone=%d", x->request_id,
+             x->method, x->path, x->status, gone);
+    if (x->user)
+        incoming_free(x->user);
+}
+
+static enum status check_frame(struct http_exchange *x, unsigned flag, size_t len, struct err *err)
+{
+    const char *encoding = http_header(x, "grpc-encoding");
+    if (len > LIMIT_BODY_BYTES)
+        return err_set(err, STATUS_TOO_LARGE, "the message has %zu bytes, at most %u are taken",
+                       len, LIMIT_BODY_BYTES);
+    if (flag > 1)
+        return err_set(err, STATUS_MALFORMED, "a message begins with 0 or 1, found %u", flag);
+    if (flag == 0 || (encoding && strcmp(encoding, "gzip") == 0))
+        return STATUS_OK;
+    http_add_header(x, "grpc-accept-encoding", GRPC_ENCODINGS);
+    if (!encoding || strcmp(encoding, "identity") == 0)
+        return err_set(err, STATUS_MALFORMED,
+                       "a message is marked as compressed, but grpc-encoding does not say how");
+    return err_set(err, STATUS_UNSUPPORTED, "grpc-encoding: must be one of %s, found \"%.40s\"",
+                   GRPC_ENCODINGS, encoding);
+}
+
+/* The next message if it is whole, else *message is NULL; gzip: it came compressed. */
+static enum status next_message(struct http_exchange *x, struct incoming *in,
+                                struct evbuffer **message, bool *gzip, struct err *err)
+{
+    unsigned char head[GRPC_FRAME_BYTES];
+    *message = NULL;
+    if (evbuffer_copyout(in->bytes, head, sizeof head) < (ev_ssize_t)sizeof head)
+        return STATUS_OK;
+    size_t len = (size_t)head[1] << 24 | (size_t)head[2] << 16 | (size_t)head[3] << 8 | head[4];
+    enum status st = check_frame(x, head[0], len, err);
+    if (st || evbuffer_get_length(in->bytes) < sizeof head + len)
+        return st;
+    *gzip = head[0] == 1;
+    *message = evbuffer_new();
+    evbuffer_drain(in->bytes, sizeof head);
+    if (*message && evbuffer_remove_buffer(in->bytes, *message, len) >= 0)
+        return STATUS_OK;
+    if (*message)
+        evbuffer_free(*message);
+    return err_set(err, STATUS_NO_MEMORY, "no memory for the message");
+}
+
+static enum status add_bytes(struct http_exchange *x, struct incoming *in, struct err *err)
+{
+    struct evbuffer *more = http_take_body(x);
+    bool added = more && evbuffer_add_buffer(in->bytes, more) == 0;
+    if (more)
+        evbuffer_free(more);
+    return added ? STATUS_OK : err_set(err, STATUS_NO_MEMORY, "no memory for the message");
+}
+
+/* Of an answer to one of many messages: reflection's, which is a whole file. */
+#define LONG_ANSWER (5 * LIMIT_STREAM_BUFFER)
+
+/* Answers the next of many messages; false: there is none, or it is wrong. */
+static bool answer_next(struct http_exchange *x, struct incoming *in, enum status *st,
+                        struct err *err)
+{
+    struct evbuffer *message;
+    bool gzip;
+    *st = next_message(x, in, &message, &gzip, err);
+    if (*st == STATUS_OK && message && evbuffer_get_length(message) > LIMIT_BODY_INLINE) {
+        evbuffer_free(message);
+        *st = err_set(err, STATUS_TOO_LARGE, "a message of this call has at most %u bytes",
+                      LIMIT_BODY_INLINE);
+    }
+    if (*st == STATUS_OK && message && gzip)
+        *st = grpc_inflate(&message, LIMIT_BODY_INLINE, err);
+    if (*st == STATUS_OK && message && !http_has_room(x, LONG_ANSWER)) {
+        evbuffer_free(message);
+        *st = http_no_room_to_send(x, err);
+        return false;
+    }
+    if (*st || !message)
+        return false;
+    if (!in->got_one)
+        grpc_stream(x);
+    in->got_one = true;
+    in->route->method(in->server, x, message);
+    return true;
+}
+
+/* A client sends as many messages as it likes; the first that is wrong ends the call. One that does
+ * not read its answers gets no more: what it sends waits, and so does its window. */
+static void answer_many(struct http_exchange *x)
+{
+    struct incoming *in = x->user;
+    struct err e;
+    if (http_stream_waiting(x) > LIMIT_STREAM_BUFFER)
+        return;
+    enum status st = add_bytes(x, in, &e);
+    bool waits = false; /* until it is drained */
+    while (st == STATUS_OK && !waits && answer_next(x, in, &st, &e))
+        waits = http_stream_waiting(x) > LIMIT_STREAM_BUFFER;
+    budget_set(&x->held, evbuffer_get_length(in->bytes));
+    if (waits)
+        return;
+    if (st == STATUS_OK && in->whole && evbuffer_get_length(in->bytes) > 0)
+        st = err_set(&e, STATUS_MALFORMED, "the last message was cut off");
+    if (st && !in->got_one) {
+        grpc_fail(x, &e);
+        return;
+    }
+    if (in->whole && !in->got_one) /* nothing was asked */
+        grpc_stream(x);
+    if (st || in->whole)
+        grpc_end(x, st ? &e : NULL);
+}
+
+/* The one message that a call must bring. */
+static enum status only_message(struct http_exchange *x, struct incoming *in,
+                                struct evbuffer **message, bool *gzip, struct err *err)
+{
+    enum status st = add_bytes(x, in, err);
+    bool none = st == STATUS_OK && evbuffer_get_length(in->bytes) == 0;
+    if (st == STATUS_OK)
+        st = next_message(x, in, message, gzip, err);
+    if (st)
+        return st;
+    if (*message && evbuffer_get_length(in->bytes) == 0)
+        return STATUS_OK;
+    if (!*message && !none)
+        return err_set(err, STATUS_MALFORMED, "the call ended before its message was whole");
+    if (*message)
+        evbuffer_free(*message);
+    return err_set(err, STATUS_UNSUPPORTED, "the call takes one message, and %s came",
+                   none ? "none" : "more");
+}
+
+/* The call is wrong, and what came of it is of no use. */
+static void give_up(struct http_exchange *x, const struct err *e)
+{
+    incoming_free(x->user);
+    x->user = NULL;
+    x->arrived = NULL;
+    x->drained = NULL;
+    budget_end(&x->held);
+    grpc_fail(x, e);
+}
+
+/* Until all has come, the client's window bounds what waits. */
+static void answer_one(struct http_exchange *x)
+{
+    struct incoming *in = x->user;
+    struct err e;
+    struct evbuffer *message;
+    bool gzip;
+    if (!in->whole)
+        return;
+    if (only_message(x, in, &message, &gzip, &e)) {
+        give_up(x, &e);
+        return;
+    }
+    struct server *s = in->server;
+    const struct grpc_route *route = in->route;
+    x->user = NULL;
+    x->arrived = NULL;
+    incoming_free(in);
+    if (route->needs_key) /* who watches the health may do so for ever */
+        server_await(s, x);
+    if (gzip)
+        grpc_inflate_for(s, x, message, route->method);
+    else
+        route->method(s, x, message);
+}
+
+static void on_arrived(struct http_exchange *x, bool whole)
+{
+    struct incoming *in = x->user;
+    in->whole = whole;
+    if (in->route->many)
+        answer_many(x);
+    else
+        answer_one(x);
+}
+
+bool grpc_timeout(const char *text, float *seconds)
+{
+    static const struct {
+        char unit;
+        double seconds;
+    } units[] = {{'H', 3600}, {'M', 60}, {'S', 1}, {'m', 1e-3}, {'u', 1e-6}, {'n', 1e-9}};
+    size_t digits = strspn(text, "0123456789");
+    if (digits == 0 || digits > 8 || text[digits] == '\0' || text[digits + 1] != '\0')
+        return false;
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+        if (units[i].unit == text[digits]) {
+            double s = strtod(text, NULL) * units[i].seconds;
+            *seconds = (float)(s > 1e-6 ? s : 1e-6); /* none is 0 */
+            return true;
+        }
+    return false;
+}
+
+static const struct grpc_route *find(const char *path)
+{
+    const struct grpc_route *const tables[] = {grpc_call_routes, grpc_health_routes,
+                                               grpc_reflect_routes};
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
+        for (const struct grpc_route *r = tables[i]; r->path; r++)
+            if (strcmp(r->path, path) == 0)
+                return r;
+    return NULL;
+}
+
+/* May this be called so? */
+static enum status check(struct server *s, struct http_exchange *x, const struct grpc_route *r,
+                         struct err *err)
+{
+    const char *timeout = http_header(x, "grpc-timeout");
+    float seconds;
+    if (!r)
+        return err_set(err, STATUS_UNSUPPORTED, "no such method: %.200s", x->path);
+    if (timeout && !grpc_timeout(timeout, &seconds))
+        return err_set(err, STATUS_INVALID,
+                       "grpc-timeout: must be up to 8 digits and one of H, M, S, m, u, n, found "
+                       "\"%.40s\"",
+                       timeout);
+    return r->needs_key
+               ? server_check_key(s, http_header(x, "authorization"), &x->key, &x->key_secret, err)
+               : STATUS_OK;
+}
+
+/* The bytes of the body to come, where the client says; 0: it does not. */
+static size_t announced(const struct http_exchange *x)
+{
+    const char *length = http_header(x, "content-length"); /* nghttp2 has checked that it is one */
+    unsigned long long n = length ? strtoull(length, NULL, 10) : 0;
+    return n < LIMIT_BODY_BYTES ? (size_t)n : LIMIT_BODY_BYTES;
+}
+
+/* What arrives is held of a budget: without a key, of that of the streams. False: there is no room
+ * for it, and that was told. */
+static bool hold_body(struct server *s, struct http_exchange *x, bool needs_key)
+{
+    struct sockaddr_storage peer;
+    struct err e;
+    bool known = http_peer(x, &peer);
+    struct client who = admit_client(s, needs_key, x->key, known ? (struct sockaddr *)&peer : NULL);
+    struct budget *of = needs_key ? &s->request_memory : &s->stream_memory;
+    if (admit_body(of, &x->held, &who, announced(x), &e) == STATUS_OK)
+        return true;
+    http_fail(x, &e, http_code_memory);
+    return false;
+}
+
+static void begin(struct server *s, struct http_exchange *x)
+{
+    const struct grpc_route *route = find(x->path);
+    struct err e;
+    enum status st = check(s, x, route, &e);
+    x->open = !route || !route->needs_key;
+    struct incoming *in = st == STATUS_OK ? mem_zalloc(sizeof *in) : NULL;
+    if (in)
+        in->bytes = evbuffer_new();
+    x->user = in;
+    if (st == STATUS_OK && (!in || !in->bytes))
+        st = err_set(&e, STATUS_NO_MEMORY, "no memory for the call");
+    if (st == STATUS_UNAUTHENTICATED)
+        metrics_refuse(&s->metrics, 401, "invalid_api_key");
+    if (st) {
+        grpc_fail(x, &e);
+        return;
+    }
+    if (!hold_body(s, x, route->needs_key))
+        return;
+    in->server = s;
+    in->route = route;
+    x->unhurried = route->many;
+    x->arrived = on_arrived;
+    x->drained = route->many ? answer_many : NULL;
+}
+
+/* The API of HTTP/1.1, over HTTP/2. */
+static void rest_arrived(struct http_exchange *x, bool whole)
+{
+    struct server *s = x->user;
+    if (!whole)
+        return;
+    x->user = NULL;
+    routes_dispatch(s, x);
+}
+
+/* The head decides before the body comes. What is not sent to be read is not read: x->arrived stays
+ * NULL. */
+static void begin_rest(struct server *s, struct http_exchange *x)
+{
+    struct sockaddr_storage peer;
+    struct http_refusal why;
+    struct http_head head = http_head_of(x);
+    head.announced = announced(x);
+    bool known = http_peer(x, &peer);
+    if (strcmp(x->method, "POST") != 0) {
+        routes_dispatch(s, x);
+    } else if (routes_admit(s, &head, known ? (struct sockaddr *)&peer : NULL, &x->held, &why)) {
+        x->user = s;
+        x->arrived = rest_arrived;
+    } else {
+        routes_refuse(x, &why);
+    }
+}
+
+static bool is_grpc(const char *content_type)
+{
+    size_t len = strlen(GRPC_TYPE);
+    return content_type && strncmp(content_type, GRPC_TYPE, len) == 0 &&
+           (content_type[len] == '\0' || content_type[len] == '+' || content_type[len] == ';');
+}
+
+void grpc_dispatch(void *server, struct http_exchange *x)
+{
+    bool grpc = is_grpc(http_header(x, "content-type"));
+    if (grpc) {
+        x->fail = fail;
+        x->ended = on_ended;
+    }
+    if (x->refused) {
+        http_fail(x, x->refused, NULL);
+    } else if (!grpc) {
+        begin_rest(server, x);
+    } else if (routes_allow(server, x)) {
+        begin(server, x);
+    }
+}

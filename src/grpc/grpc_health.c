@@ -1,0 +1,113 @@
+/* grpc.health.v1: may requests come? Of the server as a whole ("") and of its one service. */
+#include "grpc/grpc.h"
+
+#include "base/mem.h"
+
+#include <event2/buffer.h>
+#include <proto/grpc/health/v1/health.pb-c.h>
+#include <string.h>
+
+#define SERVICE "/grpc.health.v1.Health/"
+
+typedef Grpc__Health__V1__HealthCheckResponse__ServingStatus serving_status;
+
+#define SERVING         GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__SERVING_STATUS__SERVING
+#define NOT_SERVING     GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__SERVING_STATUS__NOT_SERVING
+#define SERVICE_UNKNOWN GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__SERVING_STATUS__SERVICE_UNKNOWN
+
+/* A client that watches. */
+struct grpc_watch {
+    struct server *server;
+    struct http_exchange *x;
+    struct grpc_watch *next, *prev;
+    serving_status told;
+    bool known; /* the service that it asked for */
+};
+
+static serving_status status_of(const struct server *s, bool known)
+{
+    if (!known)
+        return SERVICE_UNKNOWN;
+    return s->state == SERVER_READY ? SERVING : NOT_SERVING;
+}
+
+/* The service's name; false: the call was answered with an error. */
+static bool read_service(struct http_exchange *x, struct evbuffer *message, bool *known)
+{
+    ProtobufCMessage *m =
+        grpc_take(x, message, &grpc__health__v1__health_check_request__descriptor);
+    if (!m)
+        return false;
+    const char *name = ((const Grpc__Health__V1__HealthCheckRequest *)(const void *)m)->service;
+    *known = !name || *name == '\0' || strcmp(name, "firstlight.v1.Inference") == 0;
+    protobuf_c_message_free_unpacked(m, NULL);
+    return true;
+}
+
+static void check(struct server *s, struct http_exchange *x, struct evbuffer *message)
+{
+    Grpc__Health__V1__HealthCheckResponse out = GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__INIT;
+    struct err e;
+    bool known;
+    if (!read_service(x, message, &known))
+        return;
+    if (!known) {
+        err_set(&e, STATUS_NOT_FOUND, "no such service: this server has firstlight.v1.Inference");
+        grpc_fail(x, &e);
+        return;
+    }
+    out.status = status_of(s, true);
+    grpc_reply(x, &out.base);
+}
+
+static void tell(struct grpc_watch *w)
+{
+    Grpc__Health__V1__HealthCheckResponse out = GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__INIT;
+    out.status = w->told = status_of(w->server, w->known);
+    grpc_write(w->x, &out.base);
+}
+
+static void watch_ended(struct http_exchange *x, bool gone)
+{
+    struct grpc_watch *w = x->user;
+    (void)gone;
+    *(w->prev ? &w->prev->next : &w->server->watches) = w->next;
+    if (w->next)
+        w->next->prev = w->prev;
+    mem_free(w);
+}
+
+static void watch(struct server *s, struct http_exchange *x, struct evbuffer *message)
+{
+    struct err e;
+    bool known;
+    if (!read_service(x, message, &known))
+        return;
+    struct grpc_watch *w = mem_zalloc(sizeof *w);
+    if (!w) {
+        err_set(&e, STATUS_NO_MEMORY, "no memory for the call");
+        grpc_fail(x, &e);
+        return;
+    }
+    *w = (struct grpc_watch){.server = s, .x = x, .next = s->watches, .known = known};
+    if (w->next)
+        w->next->prev = w;
+    s->watches = w;
+    x->user = w;
+    x->ended = watch_ended;
+    grpc_stream(x);
+    tell(w);
+}
+
+void grpc_health_changed(struct server *s)
+{
+    for (struct grpc_watch *w = s->watches; w; w = w->next)
+        if (w->told != status_of(s, w->known))
+            tell(w);
+}
+
+const struct grpc_route grpc_health_routes[] = {
+    {SERVICE "Check", false, false, check},
+    {SERVICE "Watch", false, false, watch},
+    {0},
+};

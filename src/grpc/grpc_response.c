@@ -1,0 +1,200 @@
+/* Answers of gRPC: a GenerateResponse for whatever is ready. A message whose fields stand in parts
+ * is the parts one after the other (protobuf's "last one wins", repeated ones add up), which is how
+ * a whole answer is put together. */
+#include "base/arena.h"
+#include "grpc/grpc.h"
+#include "base/json_memory.h"
+
+#include <proto/firstlight.pb-c.h>
+#include <string.h>
+
+typedef Firstlight__V1__TokenLogprob token_logprob;
+typedef Firstlight__V1__GenerateResponse response;
+
+static ProtobufCBinaryData bytes_of(const char *text, size_t len)
+{
+    return (ProtobufCBinaryData){len, (uint8_t *)(uintptr_t)text};
+}
+
+/* Log probabilities */
+
+/* Tokens of an array as token_json.c writes them for chats; false: no memory. */
+static bool fill_logprobs(struct arena *a, const json_t *array, token_logprob ***out, size_t *n)
+{
+    *n = 0;
+    *out = arena_array(a, json_array_size(array), sizeof **out);
+    for (size_t i = 0; i < json_array_size(array) && *out; i++) {
+        const json_t *token = json_array_get(array, i), *text = json_object_get(token, "token");
+        const json_t *list = json_object_get(token, "bytes");
+        token_logprob *l = arena_array(a, 1, sizeof *l);
+        uint8_t *bytes = arena_array(a, json_array_size(list) + 1, 1);
+        if (!l || !bytes)
+            return false;
+        firstlight__v1__token_logprob__init(l);
+        for (size_t k = 0; k < json_array_size(list); k++)
+            bytes[k] = (uint8_t)json_integer_value(json_array_get(list, k));
+        l->has_token = l->has_logprob = l->has_bytes = true;
+        l->token = bytes_of(json_string_value(text), json_string_length(text));
+        l->logprob = (float)json_number_value(json_object_get(token, "logprob"));
+        l->bytes = (ProtobufCBinaryData){json_array_size(list), bytes};
+        if (!fill_logprobs(a, json_object_get(token, "top_logprobs"), &l->top, &l->n_top))
+            return false;
+        (*out)[(*n)++] = l;
+    }
+    return *out || json_array_size(array) == 0;
+}
+
+/* Messages */
+
+static void choice_of(Firstlight__V1__Choice *out, const struct answer_choice *c)
+{
+    firstlight__v1__choice__init(out);
+    out->has_index = true;
+    out->index = c->index;
+    out->has_text = c->len > 0;
+    out->text = bytes_of(c->text, c->len);
+    out->finish_reason = (char *)(uintptr_t)c->finish;
+}
+
+/* What says whose answer it is goes with the first message of each choice. */
+static void name_answer(response *r, const struct answer *a)
+{
+    r->id = (char *)(uintptr_t)a->id;
+    r->model = (char *)(uintptr_t)a->model;
+    r->has_created = true;
+    r->created = a->created;
+}
+
+typedef void put_message(struct buf *out, const ProtobufCMessage *message);
+
+/* Appends the response, with the log probabilities of its only choice. */
+static void put_with_logprobs(struct buf *out, response *r, const char *logprobs, put_message *put)
+{
+    struct arena arena;
+    json_error_t fault;
+    bool no_memory;
+    json_t *json =
+        logprobs ? json_memory_read(logprobs, strlen(logprobs), 0, &fault, &no_memory) : NULL;
+    Firstlight__V1__Choice *choice = r->choices[0];
+    arena_init(&arena, SIZE_MAX); /* it holds what the JSON does */
+    bool made = !logprobs || (json && fill_logprobs(&arena, json_object_get(json, "content"),
+                                                    &choice->logprobs, &choice->n_logprobs));
+    if (made)
+        put(out, &r->base);
+    else
+        out->failed = true;
+    arena_fini(&arena);
+    json_decref(json);
+}
+
+static void put_choice(struct buf *out, const struct answer *a, const struct answer_choice *c,
+                       put_message *put)
+{
+    Firstlight__V1__Choice choice, *choices[] = {&choice};
+    response r = FIRSTLIGHT__V1__GENERATE_RESPONSE__INIT;
+    choice_of(&choice, c);
+    r.n_choices = 1;
+    r.choices = choices;
+    if (a)
+        name_answer(&r, a);
+    put_with_logprobs(out, &r, c->logprobs, put);
+}
+
+static double ms(int64_t us)
+{
+    return (double)us / 1e3;
+}
+
+/* Appends the response with how it went added. */
+static void put_measured(struct buf *out, response *r, const struct answer_end *e, put_message *put)
+{
+    Firstlight__V1__Usage usage = FIRSTLIGHT__V1__USAGE__INIT;
+    Firstlight__V1__Ttft ttft = FIRSTLIGHT__V1__TTFT__INIT;
+    Firstlight__V1__Metrics metrics = FIRSTLIGHT__V1__METRICS__INIT;
+    const struct timeline_ttft t = timeline_ttft(e->timeline);
+    int64_t first = e->timeline->at_us[TIMELINE_FIRST_TOKEN];
+    int64_t generation_us = first ? e->timeline->at_us[TIMELINE_FINISHED] - first : 0;
+    usage.has_prompt_tokens = usage.has_completion_tokens = usage.has_cached_tokens = true;
+    usage.prompt_tokens = e->prompt_tokens;
+    usage.completion_tokens = e->completion_tokens;
+    usage.cached_tokens = e->cached_tokens;
+    ttft.has_receive_ms = ttft.has_tokenize_ms = ttft.has_submit_ms = ttft.has_queue_ms = true;
+    ttft.has_cache_ms = ttft.has_prefill_ms = ttft.has_decode_ms = true;
+    ttft.has_first_write_ms = ttft.has_total_ms = true;
+    ttft.receive_ms = ms(t.receive_us);
+    ttft.tokenize_ms = ms(t.tokenize_us);
+    ttft.submit_ms = ms(t.submit_us);
+    ttft.queue_ms = ms(t.queue_us);
+    ttft.cache_ms = ms(t.cache_us);
+    ttft.prefill_ms = ms(t.prefill_us);
+    ttft.decode_ms = ms(t.decode_us);
+    ttft.first_write_ms = ms(t.first_write_us);
+    ttft.total_ms = ms(t.total_us);
+    metrics.has_generation_time_ms = metrics.has_mean_itl_ms = metrics.has_tokens_per_second = true;
+    metrics.generation_time_ms = ms(generation_us);
+    metrics.mean_itl_ms = e->n_gaps > 0 ? ms(e->gaps_us) / e->n_gaps : 0;
+    metrics.tokens_per_second = generation_us > 0 ? e->n_gaps * 1e6 / (double)generation_us : 0;
+    r->usage = &usage;
+    r->ttft = &ttft;
+    r->metrics = &metrics;
+    put(out, &r->base);
+}
+
+/* Streams */
+
+static void put_text(struct buf *out, const struct answer *a, const struct answer_choice *c)
+{
+    put_choice(out, c->first ? a : NULL, c, grpc_put);
+}
+
+static void put_finish(struct buf *out, const struct answer *a, const struct answer_choice *c,
+                       const struct answer_end *end)
+{
+    Firstlight__V1__Choice choice, *choices[] = {&choice};
+    response r = FIRSTLIGHT__V1__GENERATE_RESPONSE__INIT;
+    choice_of(&choice, c);
+    r.n_choices = 1;
+    r.choices = choices;
+    if (c->first)
+        name_answer(&r, a);
+    if (end)
+        put_measured(out, &r, end, grpc_put);
+    else
+        grpc_put(out, &r.base);
+}
+
+/* Whole answers: one frame, whose length is known at the end */
+
+static void put_head(struct buf *out, const struct answer *a)
+{
+    response r = FIRSTLIGHT__V1__GENERATE_RESPONSE__INIT;
+    name_answer(&r, a);
+    grpc_put_bare(out, &r.base);
+}
+
+static void put_whole_choice(struct buf *out, const struct answer *a, const struct answer_choice *c)
+{
+    (void)a;
+    put_choice(out, NULL, c, grpc_put_bare);
+}
+
+static void put_tail(struct buf *out, const struct answer *a, const struct answer_end *end)
+{
+    response r = FIRSTLIGHT__V1__GENERATE_RESPONSE__INIT;
+    (void)a;
+    put_measured(out, &r, end, grpc_put_bare);
+}
+
+const struct form grpc_form = {
+    .read = grpc_ask,
+    .start = grpc_stream,
+    .text = put_text,
+    .finish = put_finish,
+    .end = grpc_end,
+    .between = "",
+    .head = put_head,
+    .choice = put_whole_choice,
+    .tail = put_tail,
+    .reply = grpc_reply_packed,
+    .logprobs = {[OPENAI_CHAT] = OPENAI_CHAT, [OPENAI_COMPLETION] = OPENAI_CHAT},
+};

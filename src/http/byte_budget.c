@@ -1,0 +1,80 @@
+#include "http/byte_budget.h"
+
+#include "base/err.h"
+
+#include <string.h>
+
+void budget_init(struct budget *b, size_t most)
+{
+    *b = (struct budget){.most = most, .key = siphash_key_random()};
+}
+
+void budget_resize(struct budget *b, size_t most)
+{
+    b->most = most;
+}
+
+static uint32_t share_of(const struct budget *b, const struct client *who)
+{
+    return (uint32_t)(siphash_bytes(&b->key, who, sizeof *who) % BUDGET_SHARES);
+}
+
+/* More in place of less, of what is held. */
+static bool fits(size_t held, size_t less, size_t more, size_t most)
+{
+    return more <= less || (held - less <= most && more <= most - (held - less));
+}
+
+bool budget_fits(const struct hold *h, size_t bytes)
+{
+    const struct budget *b = h->of;
+    return !b || b->most == 0 ||
+           (fits(b->held, h->bytes, bytes, b->most) &&
+            fits(b->shares[h->share], h->bytes, bytes, b->most / 2));
+}
+
+void budget_refuse(const struct hold *h)
+{
+    if (h->of)
+        h->of->refused++;
+}
+
+void budget_force(struct hold *h, size_t bytes)
+{
+    if (h->of) {
+        h->of->held += bytes - h->bytes;
+        h->of->shares[h->share] += bytes - h->bytes;
+    }
+    h->bytes = bytes;
+}
+
+bool budget_set(struct hold *h, size_t bytes)
+{
+    if (!budget_fits(h, bytes)) {
+        budget_refuse(h);
+        return false;
+    }
+    budget_force(h, bytes);
+    return true;
+}
+
+bool budget_open(struct hold *h, struct budget *b, const struct client *who)
+{
+    size_t bytes = h->bytes;
+    REQUIRE(!h->of);
+    *h = (struct hold){.of = b, .share = share_of(b, who)};
+    return budget_set(h, bytes);
+}
+
+void budget_move(struct hold *to, struct hold *from)
+{
+    budget_end(to);
+    *to = *from;
+    *from = (struct hold){0};
+}
+
+void budget_end(struct hold *h)
+{
+    budget_force(h, 0);
+    *h = (struct hold){0};
+}

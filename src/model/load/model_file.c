@@ -1,0 +1,103 @@
+#include "model/load/model_file.h"
+
+#include "base/buf.h"
+#include "base/limits.h"
+#include "model/load/hf_folder.h"
+#include "weights/file_map.h"
+
+#include <string.h>
+#include <sys/stat.h>
+
+#define KEY_MODEL "tokenizer.ggml.model"
+#define KEY_ENDS  "tokenizer.ggml.eos_token_ids"
+
+static bool is_folder(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+enum status source_open(struct gguf **out, const char *path, struct err *err)
+{
+    if (hf_folder_is(path))
+        return hf_folder_open(out, path, err);
+    if (is_folder(path))
+        return err_set(err, STATUS_INVALID,
+                       "%s: expected a GGUF file, or a folder with config.json, found a folder "
+                       "without it",
+                       path);
+    return gguf_open(out, path, err);
+}
+
+enum status source_model(struct model **out, const struct gguf *g, struct err *err)
+{
+    char original[160];
+    enum status st = model_bind(out, g, err);
+    if (!st)
+        return STATUS_OK;
+    if (err->param[0] &&
+        strcmp(hf_folder_tensor(g, err->param, original, sizeof original), err->param) != 0)
+        err_context(err, "%s", original);
+    return err_context(err, "%s", gguf_path(g));
+}
+
+/* --- tokenizer ------------------------------------------------------------------------------ */
+
+/* The end tokens that the folder's files name; returns how many. */
+static size_t read_ends(const struct gguf *g, int32_t ids[static LIMIT_END_IDS])
+{
+    const struct gguf_value *v = gguf_value(g, KEY_ENDS);
+    size_t n = v && v->count < LIMIT_END_IDS ? (size_t)v->count : v ? LIMIT_END_IDS : 0;
+    for (size_t i = 0; i < n; i++)
+        ids[i] = (int32_t)gguf_integer(v, i);
+    return n;
+}
+
+/* Maps folder/name; a file that does not exist is no error unless it is required. */
+static enum status map_file(struct file_map *m, const char *folder, const char *name, bool required,
+                            struct err *err)
+{
+    struct buf path = {0};
+    struct err here = {0};
+    buf_printf(&path, "%s/%s", folder, name);
+    enum status st = path.failed ? err_set(&here, STATUS_NO_MEMORY, "no memory to open %s", name)
+                                 : file_map_open(m, buf_str(&path), &here);
+    buf_fini(&path);
+    if (st == STATUS_NOT_FOUND && !required)
+        return STATUS_OK;
+    if (!st && m->len > LIMIT_TOKENIZER_BYTES)
+        st = err_set(&here, STATUS_TOO_LARGE, "expected up to %u bytes, found %zu",
+                     LIMIT_TOKENIZER_BYTES, m->len);
+    if (st)
+        return err_set(err, st, "%s: %s", name, here.text);
+    return STATUS_OK;
+}
+
+static enum status open_json(struct tokenizer **out, const struct gguf *g, struct err *err)
+{
+    int32_t ends[LIMIT_END_IDS];
+    struct file_map text = {0}, config = {0};
+    enum status st = map_file(&text, gguf_path(g), "tokenizer.json", true, err);
+    if (!st)
+        st = map_file(&config, gguf_path(g), "tokenizer_config.json", false, err);
+    const struct tokenizer_json files = {
+        .text = (const char *)text.bytes,
+        .len = text.len,
+        .config = (const char *)config.bytes,
+        .config_len = config.len,
+        .end_ids = ends,
+        .n_end_ids = read_ends(g, ends),
+    };
+    if (!st)
+        st = tokenizer_open_json(out, &files, err);
+    file_map_close(&config);
+    file_map_close(&text);
+    return st;
+}
+
+enum status source_tokenizer(struct tokenizer **out, const struct gguf *g, struct err *err)
+{
+    bool folder = !gguf_value(g, KEY_MODEL) && hf_folder_is(gguf_path(g));
+    enum status st = folder ? open_json(out, g, err) : tokenizer_open(out, g, err);
+    return st ? err_context(err, "%s", gguf_path(g)) : STATUS_OK;
+}

@@ -1,0 +1,13 @@
+/* Random weights of a real model's shape, for measuring speed where the weights are not at hand. */
+#ifndef FIRSTLIGHT_MODEL_LOAD_RANDOM_WEIGHTS_H
+#define FIRSTLIGHT_MODEL_LOAD_RANDOM_WEIGHTS_H
+
+#include "base/err.h"
+#include "weights/gguf.h"
+
+/* Makes the model that the config.json at `path` describes, matrices of `type` (one that
+ * quantize_has) as recast_choose gives it to each, and a tokenizer of bytes. The same every time.
+ * Its text is noise. Closed with gguf_close. */
+enum status dummy_open(struct gguf **out, const char *path, enum tensor_type type, struct err *err);
+
+#endif

@@ -1,0 +1,296 @@
+#include "observe/event_stream.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "api/server_state.h"
+
+#include <event2/event_struct.h>
+#include <string.h>
+
+struct listener {
+    struct live *live;
+    struct http_exchange *x; /* NULL: it has left */
+    struct listener *next, *prev;
+    uint64_t missed; /* events, not yet told */
+    int64_t since_us;
+};
+
+struct live {
+    struct server *server;
+    struct listener *first;
+    uint32_t telling;   /* writes under way: who leaves meanwhile is swept up afterwards */
+    bool ended;         /* nothing more is told */
+    bool abandoned;     /* after that: time was up */
+    bool waited;        /* somebody did, at the last look */
+    struct event timer; /* the next second; ended: when time is up */
+    struct live_window window;
+};
+
+/* --- events --------------------------------------------------------------------------------- */
+
+static void event_start(struct buf *out, const char *name)
+{
+    buf_printf(out, "event: %s\ndata: ", name);
+}
+
+static void event_end(struct buf *out)
+{
+    buf_puts(out, "\n\n");
+}
+
+static void put_server(struct buf *out, const struct server *s)
+{
+    event_start(out, "server");
+    live_put_server(out, s);
+    event_end(out);
+}
+
+static void put_request(struct buf *out, const struct recent_request *q)
+{
+    event_start(out, "request");
+    recent_put(out, q);
+    event_end(out);
+}
+
+static void put_stats(struct buf *out, struct live *live)
+{
+    event_start(out, "stats");
+    live_put_stats(out, live->server, &live->window);
+    event_end(out);
+}
+
+/* How many events: none when nobody waits and the last one said so. */
+static uint32_t put_waiting(struct buf *out, struct live *live)
+{
+    struct buf event = {0};
+    event_start(&event, "waiting");
+    bool waits = live_put_waiting(&event, live->server) > 0;
+    bool tell = waits || live->waited;
+    event_end(&event);
+    if (tell)
+        buf_append(out, buf_str(&event), event.len);
+    out->failed |= event.failed;
+    buf_fini(&event);
+    live->waited = waits;
+    return tell;
+}
+
+/* --- the end -------------------------------------------------------------------------------- */
+
+static void free_listener(struct listener *l)
+{
+    *(l->prev ? &l->prev->next : &l->live->first) = l->next;
+    if (l->next)
+        l->next->prev = l->prev;
+    mem_free(l);
+}
+
+/* Frees who has left, and everything with the last of them. */
+static void sweep(struct live *live)
+{
+    struct server *s = live->server;
+    if (live->telling > 0)
+        return;
+    for (struct listener *l = live->first, *next; l; l = next) {
+        next = l->next;
+        if (!l->x)
+            free_listener(l);
+    }
+    if (live->first)
+        return;
+    event_del(&live->timer);
+    mem_free(live);
+    s->live = NULL;
+    server_call_ended(s);
+}
+
+static void on_ended(struct http_exchange *x, bool gone)
+{
+    struct listener *l = x->user;
+    log_info("live.end", "request_id=%s gone=%d seconds=%.1f missed=%llu", x->request_id, gone,
+             (double)(clock_now_us() - l->since_us) / 1e6, (unsigned long long)l->missed);
+    l->x = NULL;
+    sweep(l->live);
+}
+
+/* --- telling -------------------------------------------------------------------------------- */
+
+/* Whole events or nothing: a reader that does not read costs LIMIT_LIVE_BUFFER bytes. */
+static void tell(struct listener *l, const struct buf *events, uint32_t n)
+{
+    char missed[64];
+    int len = 0;
+    if (l->missed > 0)
+        len = snprintf(missed, sizeof missed, "event: missed\ndata: {\"events\":%llu}\n\n",
+                       (unsigned long long)l->missed);
+    if (events->failed || !http_has_room(l->x, (size_t)len + events->len) ||
+        http_stream_waiting(l->x) + (size_t)len + events->len > LIMIT_LIVE_BUFFER) {
+        l->missed += n;
+        return;
+    }
+    l->missed = 0;
+    if (len > 0)
+        http_stream_write(l->x, missed, (size_t)len);
+    if (l->x)
+        http_stream_write(l->x, buf_str(events), events->len);
+}
+
+/* Afterwards there may be no `live` any more. */
+static void tell_all(struct live *live, struct buf *events, uint32_t n)
+{
+    live->telling++;
+    for (struct listener *l = live->first; l; l = l->next)
+        if (l->x)
+            tell(l, events, n);
+    live->telling--;
+    buf_fini(events);
+    sweep(live);
+}
+
+static void on_second(evutil_socket_t fd, short what, void *arg)
+{
+    struct live *live = arg;
+    struct buf out = {0};
+    (void)fd;
+    (void)what;
+    put_stats(&out, live);
+    uint32_t n = 1 + put_waiting(&out, live);
+    tell_all(live, &out, n);
+}
+
+void live_request(struct server *s, const struct recent_request *q)
+{
+    struct buf out = {0};
+    if (!s->live || s->live->ended)
+        return;
+    put_request(&out, q);
+    tell_all(s->live, &out, 1);
+}
+
+/* --- the state ------------------------------------------------------------------------------ */
+
+static void on_time_up(evutil_socket_t fd, short what, void *arg)
+{
+    struct live *live = arg;
+    (void)fd;
+    (void)what;
+    live->abandoned = true;
+    server_call_ended(live->server);
+}
+
+bool live_is_over(const struct live *live)
+{
+    return !live || live->abandoned;
+}
+
+/* The last event says why; the server waits for those who read it. */
+static void end_all(struct live *live)
+{
+    const struct timeval linger = {.tv_sec = LIMIT_LINGER_SECONDS};
+    live->ended = true;
+    event_del(&live->timer);
+    event_assign(&live->timer, live->server->base, -1, 0, on_time_up, live);
+    event_add(&live->timer, &linger);
+    live->telling++;
+    for (struct listener *l = live->first; l; l = l->next)
+        if (l->x)
+            http_stream_end(l->x, false);
+    live->telling--;
+    sweep(live);
+}
+
+void live_changed(struct server *s)
+{
+    struct buf out = {0};
+    if (!s->live || s->live->ended)
+        return;
+    put_server(&out, s);
+    tell_all(s->live, &out, 1);
+    if (s->live && s->state == SERVER_DRAINING)
+        end_all(s->live);
+}
+
+/* --- the start ------------------------------------------------------------------------------ */
+
+static struct live *open_live(struct server *s)
+{
+    const struct timeval second = {.tv_sec = 1};
+    struct live *live = mem_zalloc(sizeof *live);
+    if (!live)
+        return NULL;
+    live->server = s;
+    event_assign(&live->timer, s->base, -1, EV_PERSIST, on_second, live);
+    event_add(&live->timer, &second);
+    return live;
+}
+
+static struct listener *open_listener(struct server *s, struct http_exchange *x)
+{
+    struct listener *l = mem_zalloc(sizeof *l);
+    if (l && !s->live)
+        s->live = open_live(s);
+    if (!l || !s->live) {
+        mem_free(l);
+        return NULL;
+    }
+    *l = (struct listener){
+        .live = s->live, .x = x, .next = s->live->first, .since_us = clock_now_us()};
+    if (l->next)
+        l->next->prev = l;
+    s->live->first = l;
+    x->user = l;
+    x->ended = on_ended;
+    return l;
+}
+
+static void put_recent(struct buf *out, const struct recent *r)
+{
+    uint64_t i = r->n < LIMIT_LIVE_REQUESTS ? 0 : r->n - LIMIT_LIVE_REQUESTS;
+    for (; i < r->n; i++)
+        put_request(out, &r->requests[i % LIMIT_RECENT_REQUESTS]);
+}
+
+/* What has been so far goes out whole: a reader for whose greeting there is no room is told so. */
+static void greet(struct listener *l)
+{
+    struct http_exchange *x = l->x;
+    struct buf out = {0};
+    struct err e;
+    put_server(&out, l->live->server);
+    put_recent(&out, &l->live->server->recent);
+    put_stats(&out, l->live);
+    if (http_has_room(x, out.len)) {
+        l->missed += out.failed;
+        http_stream_start(x, "text/event-stream; charset=utf-8");
+        if (l->x && !out.failed)
+            http_stream_write(x, buf_str(&out), out.len);
+    } else {
+        http_no_room_to_send(x, &e);
+        http_fail(x, &e, "unsent_memory");
+    }
+    buf_fini(&out);
+}
+
+void live_begin(struct server *s, struct http_exchange *x)
+{
+    struct err e;
+    struct listener *l = NULL;
+    if (strcmp(x->method, "HEAD") == 0) {
+        http_reply(x, 200, "text/event-stream; charset=utf-8", NULL, 0);
+        return;
+    }
+    if (s->state == SERVER_DRAINING)
+        err_set(&e, STATUS_UNAVAILABLE, "the server is shutting down");
+    else if (!(l = open_listener(s, x)))
+        err_set(&e, STATUS_NO_MEMORY, "no memory for the stream");
+    if (!l) {
+        http_fail(x, &e, NULL);
+        return;
+    }
+    struct live *live = l->live;
+    live->telling++;
+    greet(l);
+    live->telling--;
+    sweep(live);
+}

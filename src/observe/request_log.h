@@ -1,0 +1,56 @@
+/* The last requests, each with all that is known of where its time went: GET /v1/debug/requests.
+ *
+ * A ring of LIMIT_RECENT_REQUESTS; the oldest makes room. I/O thread.
+ */
+#ifndef FIRSTLIGHT_OBSERVE_REQUEST_LOG_H
+#define FIRSTLIGHT_OBSERVE_REQUEST_LOG_H
+
+#include "base/buf.h"
+#include "base/limits.h"
+#include "base/timeline.h"
+#include "engine/engine.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct recent_request {
+    char id[48];
+    char request_id[LIMIT_REQUEST_ID_BYTES + 1];
+    bool chat, streamed;
+    bool gone;          /* the client left before the answer's end */
+    bool submitted;     /* to the engine: what follows tokens is of meaning only then */
+    int status;         /* HTTP's; 0: the client left before there was one */
+    const char *finish; /* static; "refused" when it was not taken */
+    int64_t created;    /* seconds since 1970 */
+    struct timeline timeline;
+    int64_t received_unix_us; /* the same moment as the timeline's received, by the wall clock */
+    int64_t added_us;         /* of clock_now_us */
+    uint32_t choices;         /* wait is that of the first */
+    uint32_t prompt_tokens, completion_tokens;
+    uint32_t cached_tokens;
+    const char *cache; /* static; see recent_cache */
+    struct request_wait wait;
+};
+
+struct recent {
+    struct recent_request requests[LIMIT_RECENT_REQUESTS];
+    uint64_t n; /* ever added */
+};
+
+/* The place of a new one, zeroed but for its timeline and what follows from that. */
+struct recent_request *recent_add(struct recent *r, const struct timeline *t);
+
+/* Why so much of a prompt was in the prefix cache: "hit" (all that may be), "part" (it differs from
+ * what is cached from there on, or the rest was dropped), "miss" (no cached prompt of its salt
+ * begins like it), "dropped" (call.c: one did, but had to make room), "short" (one token each,
+ * which is always computed), "off". */
+const char *recent_cache(bool cache_on, uint32_t n_prompts, uint32_t prompt_tokens,
+                         uint32_t cached_tokens);
+
+/* One of them as a JSON object. */
+void recent_put(struct buf *out, const struct recent_request *q);
+
+/* The newest `limit`, newest first: {"object":"list","data":[...]}. */
+void recent_json(const struct recent *r, uint32_t limit, struct buf *out);
+
+#endif

@@ -1,0 +1,136 @@
+/* Questions of gRPC: what they may take while they are read. */
+#include "grpc/grpc.h"
+
+#include "support/cmocka_all.h"
+
+#include "base/limits.h"
+#include "base/mem.h"
+#include "base/json_memory.h"
+
+#include <proto/firstlight.pb-c.h>
+#include <string.h>
+
+static enum status ask(enum openai_kind kind, const struct buf *bytes, struct err *e)
+{
+    struct openai_request q = {0};
+    *e = (struct err){0};
+    enum status st = grpc_ask(&q, kind, buf_str(bytes), bytes->len, e);
+    openai_request_fini(&q);
+    return st;
+}
+
+/* The same two bytes again and again, as many as a body holds. */
+static void check_flood(enum openai_kind kind, const char *two)
+{
+    struct buf bytes = {0};
+    struct err e;
+    for (size_t i = 0; i < LIMIT_BODY_BYTES / 2; i++)
+        buf_append(&bytes, two, 2);
+    assert_false(bytes.failed);
+    if (ask(kind, &bytes, &e) != STATUS_TOO_LARGE)
+        fail_msg("%02x%02x: %d %s", two[0], two[1], e.code, e.text);
+    buf_fini(&bytes);
+}
+
+static void test_fields_without_number(void **state)
+{
+    (void)state;
+    check_flood(OPENAI_CHAT, "\x0a\x00"); /* messages, empty */
+    check_flood(OPENAI_CHAT, "\x7a\x00"); /* a field that nobody knows */
+    check_flood(OPENAI_CHAT, "\x78\x00"); /* the same as a number */
+    check_flood(OPENAI_COMPLETION, "\x7a\x00");
+}
+
+static void put_sampling(struct buf *out, const Firstlight__V1__Sampling *sampling)
+{
+    Firstlight__V1__GenerateRequest m;
+    firstlight__v1__generate_request__init(&m);
+    m.input_case = FIRSTLIGHT__V1__GENERATE_REQUEST__INPUT_PROMPT;
+    m.prompt = (ProtobufCBinaryData){1, (uint8_t *)"a"};
+    m.sampling = (Firstlight__V1__Sampling *)(uintptr_t)sampling;
+    grpc_put_bare(out, &m.base);
+}
+
+static void test_strings_without_number(void **state)
+{
+    Firstlight__V1__Sampling sampling = FIRSTLIGHT__V1__SAMPLING__INIT;
+    struct buf bytes = {0};
+    struct err e;
+    (void)state;
+    sampling.n_stop = LIMIT_JSON_STRINGS;
+    sampling.stop = mem_array(sampling.n_stop, sizeof *sampling.stop);
+    put_sampling(&bytes, &sampling);
+    assert_int_equal(ask(OPENAI_COMPLETION, &bytes, &e), STATUS_TOO_LARGE);
+    assert_non_null(strstr(e.text, "names and strings"));
+    mem_free(sampling.stop);
+    buf_fini(&bytes);
+}
+
+/* As many ids as the longest context has pass; more than are taken do not. */
+static void test_ids(void **state)
+{
+    (void)state;
+    for (int over = 0; over < 2; over++) {
+        Firstlight__V1__GenerateRequest m;
+        Firstlight__V1__TokenIds ids = FIRSTLIGHT__V1__TOKEN_IDS__INIT;
+        struct buf bytes = {0};
+        struct err e;
+        firstlight__v1__generate_request__init(&m);
+        ids.n_ids = over ? LIMIT_JSON_NUMBERS + 1 : LIMIT_CONTEXT;
+        ids.ids = mem_array(ids.n_ids, sizeof *ids.ids);
+        m.input_case = FIRSTLIGHT__V1__GENERATE_REQUEST__INPUT_TOKENS;
+        m.tokens = &ids;
+        grpc_put_bare(&bytes, &m.base);
+        assert_int_equal(ask(OPENAI_COMPLETION, &bytes, &e), over ? STATUS_TOO_LARGE : STATUS_OK);
+        mem_free(ids.ids);
+        buf_fini(&bytes);
+    }
+}
+
+static size_t until_failure;
+static bool has_failed;
+
+static void *take_or_fail(size_t size)
+{
+    has_failed |= until_failure == 1;
+    return until_failure > 0 && --until_failure == 0 ? NULL : mem_alloc(size);
+}
+
+/* Each allocation of what becomes JSON fails in turn: never a shorter prompt, never "not UTF-8". */
+static void test_each_allocation_fails(void **state)
+{
+    const struct json_memory_source before = json_memory_source;
+    Firstlight__V1__Sampling sampling = FIRSTLIGHT__V1__SAMPLING__INIT;
+    ProtobufCBinaryData stop[2] = {{1, (uint8_t *)"x"}, {1, (uint8_t *)"y"}};
+    struct buf bytes = {0};
+    struct err e;
+    size_t n = 0;
+    (void)state;
+    sampling.n_stop = 2;
+    sampling.stop = stop;
+    sampling.has_logprobs = sampling.logprobs = true;
+    put_sampling(&bytes, &sampling);
+    json_memory_source.take = take_or_fail;
+    do {
+        until_failure = ++n;
+        has_failed = false;
+        enum status st = ask(OPENAI_COMPLETION, &bytes, &e);
+        until_failure = 0;
+        if (st != (has_failed ? STATUS_NO_MEMORY : STATUS_OK))
+            fail_msg("%zu: %d %s", n, st, e.text);
+    } while (has_failed);
+    assert_true(n > 10);
+    json_memory_source = before;
+    buf_fini(&bytes);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_fields_without_number),
+        cmocka_unit_test(test_strings_without_number),
+        cmocka_unit_test(test_ids),
+        cmocka_unit_test(test_each_allocation_fails),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
