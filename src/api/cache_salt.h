@@ -16,18 +16,19 @@
 
 #include <stddef.h>
 
-struct salt_secret {
+struct key_secret {
     unsigned char bytes[32];
 };
 
 /* A process's: random. STATUS_INTERNAL: the kernel has no random numbers. */
-enum status salt_secret_make(struct salt_secret *out, struct err *err);
+enum status cache_salt_secret_make(struct key_secret *out, struct err *err);
 
 /* That of a key, n bytes long. STATUS_NO_MEMORY. */
-enum status salt_secret_of_key(struct salt_secret *out, const struct salt_secret *process,
-                               const void *key, size_t n, struct err *err);
+enum status cache_salt_secret_of_key(struct key_secret *out, const struct key_secret *process,
+                                     const void *key, size_t n, struct err *err);
 
 /* Makes the salt that a request asked for (all zero: none) one of its key's. STATUS_NO_MEMORY. */
-enum status salt_of_key(struct prefix_salt *salt, const struct salt_secret *key, struct err *err);
+enum status cache_salt_of_key(struct prefix_salt *salt, const struct key_secret *key,
+                              struct err *err);
 
 #endif

@@ -1,6 +1,6 @@
 /* A call: one completion request, from its body to its log line.
  *
- *     call_begin ─► prepare, here or on a text worker ─► engine_submit ─► news ─► finished ─┐
+ *     completion_begin ─► prepare, here or on a text worker ─► engine_submit ─► news ─► finished ─┐
  *         └ refused ──────────────┴────────────────────────────┴─► answer ─► exchange ended ─┴─►
  * log
  *
@@ -39,7 +39,7 @@ static void put_parts(struct buf *out, const struct timeline *timeline)
                t.decode_us, t.first_write_us, t.total_us);
 }
 
-static void log_call(const struct call *c)
+static void log_call(const struct completion *c)
 {
     struct buf parts = {0};
     put_parts(&parts, &c->timeline);
@@ -53,14 +53,14 @@ static void log_call(const struct call *c)
 }
 
 /* A client that left before its answer began is one who cancelled. */
-static const char *finish_name(const struct call *c)
+static const char *finish_name(const struct completion *c)
 {
     if (c->finish != FINISH_NONE)
         return finish_reason_name(c->finish);
     return c->gone && c->status == 0 ? "cancelled" : "refused";
 }
 
-static void record(struct call *c)
+static void record(struct completion *c)
 {
     struct trace_line *l = c->trace;
     if (!c->server->trace)
@@ -76,13 +76,13 @@ static void record(struct call *c)
     }
     trace_add(c->server->trace, l);
     c->trace = NULL;
-    budget_end(&c->traced);
+    byte_budget_end(&c->traced);
 }
 
 /* For GET /v1/debug/requests. */
-static void remember(const struct call *c)
+static void remember(const struct completion *c)
 {
-    struct recent_request *q = recent_add(&c->server->recent, &c->timeline);
+    struct request_log_entry *q = request_log_add(&c->server->recent, &c->timeline);
     snprintf(q->id, sizeof q->id, "%s", c->id);
     snprintf(q->request_id, sizeof q->request_id, "%s", c->request_id);
     q->chat = c->ask.kind == OPENAI_CHAT;
@@ -95,31 +95,31 @@ static void remember(const struct call *c)
     q->prompt_tokens = c->prompt_tokens;
     q->completion_tokens = c->completion_tokens;
     q->submitted = c->finish != FINISH_NONE;
-    q->cached_tokens = reply_cached_tokens(c);
-    q->cache = reply_cache(c);
+    q->cached_tokens = completion_output_cached_tokens(c);
+    q->cache = completion_output_cache(c);
     q->wait = c->wait;
-    live_request(c->server, q);
+    event_stream_request(c->server, q);
 }
 
 /* The same of one that was turned away unread. */
 static void remember_away(struct server *s, const struct http_exchange *x, enum openai_kind kind,
                           int status)
 {
-    struct recent_request *q = recent_add(&s->recent, x->timeline);
+    struct request_log_entry *q = request_log_add(&s->recent, x->timeline);
     snprintf(q->request_id, sizeof q->request_id, "%s", x->request_id);
     q->chat = kind == OPENAI_CHAT;
     q->status = status;
     q->finish = "refused";
     q->created = clock_unix_s();
-    live_request(s, q);
+    event_stream_request(s, q);
 }
 
-static void measure_end(struct call *c)
+static void measure_end(struct completion *c)
 {
     struct server *s = c->server;
     if (c->finish == FINISH_NONE)
         return;
-    s->metrics.cached_tokens += reply_cached_tokens(c);
+    s->metrics.cached_tokens += completion_output_cached_tokens(c);
     metrics_tick(&s->metrics, s->engine, clock_now_us());
 }
 
@@ -141,28 +141,28 @@ static void turn_away(struct server *s, struct http_exchange *x, enum openai_kin
     http_fail(x, e, e->code == STATUS_OVERLOADED ? "rate_limit_exceeded" : NULL);
 }
 
-static void unlink_call(struct call *c)
+static void unlink_call(struct completion *c)
 {
     *(c->prev ? &c->prev->next : &c->server->calls) = c->next;
     if (c->next)
         c->next->prev = c->prev;
 }
 
-static void forget_body(struct call *c)
+static void forget_body(struct completion *c)
 {
     if (c->body)
         evbuffer_free(c->body);
     c->body = NULL;
-    budget_end(&c->held);
+    byte_budget_end(&c->held);
 }
 
 /* Frees the call if nobody holds it any more. */
-void call_let_go(struct call *c)
+void completion_let_go(struct completion *c)
 {
     struct server *s = c->server;
     if (c->x || c->preparing || c->n_live > 0)
         return;
-    admit_end(s, &c->admitted, c->completion_tokens);
+    client_admission_end(s, &c->admitted, c->completion_tokens);
     log_call(c);
     record(c);
     remember(c);
@@ -173,13 +173,13 @@ void call_let_go(struct call *c)
     forget_body(c);
     buf_fini(&c->out);
     buf_fini(&c->logprobs);
-    reply_drop(c);
+    completion_output_drop(c);
     mem_free(c->choices);
     mem_free(c);
     server_call_ended(s);
 }
 
-void call_cancel(struct call *c)
+void completion_cancel(struct completion *c)
 {
     for (uint32_t i = 0; c->choices && i < c->n_choices; i++)
         if (c->choices[i].r)
@@ -188,16 +188,16 @@ void call_cancel(struct call *c)
 
 static void on_ended(struct http_exchange *x, bool gone)
 {
-    struct call *c = x->user;
+    struct completion *c = x->user;
     c->status = x->status;
     c->gone = gone;
     c->x = NULL;
     event_del(&c->timer); /* nobody is there to be told that it takes long */
     if (c->preparing && text_worker_drop(c->server->text, &c->job))
         c->preparing = false;
-    call_cancel(c);
-    reply_drop(c);
-    call_let_go(c);
+    completion_cancel(c);
+    completion_output_drop(c);
+    completion_let_go(c);
 }
 
 /* All that it holds, and not what the log says of it. */
@@ -211,7 +211,7 @@ static void forget_question(struct openai_request *ask)
 }
 
 /* It never was the engine's. The client may take its time with the error: the question goes now. */
-static void refuse(struct call *c, const struct err *e, const char *code)
+static void refuse(struct completion *c, const struct err *e, const char *code)
 {
     struct err failure;
     const char *reason = e->code != STATUS_UNAVAILABLE ? status_name(e->code) : "draining";
@@ -223,7 +223,7 @@ static void refuse(struct call *c, const struct err *e, const char *code)
 }
 
 /* limit: the one that is reached, for /metrics. */
-static void refuse_overload(struct call *c, const struct err *e, const char *limit)
+static void refuse_overload(struct completion *c, const struct err *e, const char *limit)
 {
     metrics_refuse(&c->server->metrics, status_http(e->code), limit);
     forget_question(&c->ask);
@@ -232,7 +232,7 @@ static void refuse_overload(struct call *c, const struct err *e, const char *lim
 
 /* From the body to the engine */
 
-static enum status check_model(struct call *c)
+static enum status check_model(struct completion *c)
 {
     const char *asked = c->ask.model;
     if (!asked || strcmp(asked, c->server->model_name) == 0)
@@ -243,7 +243,7 @@ static enum status check_model(struct call *c)
                      c->server->model_name);
 }
 
-static enum status too_long(struct call *c, const struct tokens *ids)
+static enum status too_long(struct completion *c, const struct tokens *ids)
 {
     c->code = "context_length_exceeded";
     return err_param(&c->err, STATUS_INVALID, c->ask.kind == OPENAI_CHAT ? "messages" : "prompt",
@@ -253,19 +253,19 @@ static enum status too_long(struct call *c, const struct tokens *ids)
 }
 
 /* A prompt that is too long is not tokenized to its end; none is begun whose client has left. */
-static enum status tokenize(struct call *c)
+static enum status tokenize(struct completion *c)
 {
-    struct asked *p = &c->ask.prompts;
+    struct prompts *p = &c->ask.prompts;
     uint32_t n_ctx = c->server->info.n_ctx;
     p->dropped = &c->job.dropped;
-    enum status st = openai_tokenize(&c->ask, &c->server->loader, n_ctx, &c->err);
+    enum status st = openai_request_tokenize(&c->ask, &c->server->loader, n_ctx, &c->err);
     for (uint32_t i = 0; i < p->n; i++)
         if (p->all[i].ids.over || (st == STATUS_OK && p->all[i].ids.count >= n_ctx))
             return too_long(c, &p->all[i].ids);
     return st;
 }
 
-static uint64_t tokens_read(const struct call *c)
+static uint64_t tokens_read(const struct completion *c)
 {
     uint64_t n = 0;
     for (uint32_t i = 0; i < c->ask.prompts.n; i++)
@@ -276,7 +276,7 @@ static uint64_t tokens_read(const struct call *c)
 /* Any one thread: touches nothing that others do. */
 static void work(struct text_job *job)
 {
-    struct call *c = (struct call *)(void *)job;
+    struct completion *c = (struct completion *)(void *)job;
     size_t len;
     const char *bytes;
     c->prepared = http_in_one_piece(c->body, &bytes, &len, &c->err);
@@ -284,16 +284,16 @@ static void work(struct text_job *job)
         c->prepared = c->form->read(&c->ask, c->ask.kind, bytes ? bytes : "", len, &c->err);
     c->ask.stream |= c->stream_asked;
     if (c->prepared == STATUS_OK && c->keyed)
-        c->prepared = salt_of_key(&c->ask.params.salt, &c->key_secret, &c->err);
+        c->prepared = cache_salt_of_key(&c->ask.params.salt, &c->key_secret, &c->err);
     timeline_stamp(&c->timeline, TIMELINE_PARSED);
     if (c->prepared == STATUS_OK)
         c->prepared = check_model(c);
     if (c->prepared == STATUS_OK)
         c->prepared = tokenize(c);
     if (c->prepared == STATUS_OK)
-        c->prepared = openai_check_logprobs(&c->ask, c->server->info.n_ctx, &c->err);
+        c->prepared = openai_request_check_logprobs(&c->ask, c->server->info.n_ctx, &c->err);
     if (c->prepared == STATUS_OK)
-        c->prepared = openai_forget_text(&c->ask, &c->err);
+        c->prepared = openai_request_forget_text(&c->ask, &c->err);
     timeline_stamp(&c->timeline, TIMELINE_TOKENIZED);
     if (c->trace && c->ask.prompts.n > 0 && c->ask.prompts.all[0].ids.count > 0)
         trace_line_hash(c->server->trace, &c->trace, c->ask.prompts.all[0].ids.ids,
@@ -304,7 +304,7 @@ static void work(struct text_job *job)
 }
 
 /* The earliest of the server's and the request's own, from the first byte on. */
-static int64_t deadline(const struct call *c)
+static int64_t deadline(const struct completion *c)
 {
     const double all[] = {c->ask.timeout_s, c->timeout_s, c->server->options.request_timeout_s};
     double s = 0;
@@ -315,7 +315,7 @@ static int64_t deadline(const struct call *c)
 }
 
 /* The last one takes what the question has; the others get copies. */
-static enum status make_params(struct call *c, struct request_params *out)
+static enum status make_params(struct completion *c, struct request_params *out)
 {
     struct openai_request *ask = &c->ask;
     struct request_params *p = &ask->params;
@@ -341,7 +341,7 @@ static enum status make_params(struct call *c, struct request_params *out)
     return STATUS_OK;
 }
 
-static enum status make_choices(struct call *c)
+static enum status make_choices(struct completion *c)
 {
     uint32_t n = c->ask.prompts.n * c->ask.n;
     c->choices = mem_array(n, sizeof *c->choices);
@@ -354,7 +354,7 @@ static enum status make_choices(struct call *c)
     return STATUS_OK;
 }
 
-static enum status submit_choices(struct call *c)
+static enum status submit_choices(struct completion *c)
 {
     uint32_t n = c->n_choices;
     struct request_params *params = mem_array(n, sizeof *params);
@@ -376,7 +376,7 @@ static enum status submit_choices(struct call *c)
     return st;
 }
 
-static void overloaded(struct call *c)
+static void overloaded(struct completion *c)
 {
     const struct engine *e = c->server->engine;
     uint64_t tokens = (uint64_t)c->prompt_tokens * c->ask.n;
@@ -385,17 +385,17 @@ static void overloaded(struct call *c)
 }
 
 /* Are all its answers more than the client may have? */
-static bool too_many_answers(struct call *c)
+static bool too_many_answers(struct completion *c)
 {
     const char *limit;
     uint32_t n = c->ask.prompts.n * c->ask.n;
-    if (admit_answers(c->server, c->x, &c->admitted, n, &limit, &c->err) == STATUS_OK)
+    if (client_admission_answers(c->server, c->x, &c->admitted, n, &limit, &c->err) == STATUS_OK)
         return false;
     refuse_overload(c, &c->err, limit);
     return true;
 }
 
-static void submit(struct call *c)
+static void submit(struct completion *c)
 {
     c->prompt_tokens = (uint32_t)c->tokens_read;
     if (too_many_answers(c))
@@ -411,18 +411,18 @@ static void submit(struct call *c)
     c->streaming = c->ask.stream;
     c->answer.include_usage = c->ask.include_usage;
     if (c->streaming)
-        reply_start_stream(c);
+        completion_output_start_stream(c);
 }
 
 /* The body has become tokens. What echo gives back is held from now on: token ids spell more than
  * they came as. */
-static bool hold_echo(struct call *c)
+static bool hold_echo(struct completion *c)
 {
-    size_t bytes = asked_shown(&c->ask.prompts);
+    size_t bytes = prompts_shown(&c->ask.prompts);
     if (bytes <= LIMIT_STREAM_BUFFER) /* so much every exchange may take */
         return true;
-    if (budget_open(&c->held, &c->server->request_memory, &c->admitted.client) &&
-        budget_set(&c->held, bytes))
+    if (byte_budget_open(&c->held, &c->server->request_memory, &c->admitted.client) &&
+        byte_budget_set(&c->held, bytes))
         return true;
     http_no_room(&c->held, &c->err);
     forget_question(&c->ask);
@@ -431,13 +431,13 @@ static bool hold_echo(struct call *c)
 }
 
 /* Until the call has ended, which its client decides. Without room the line is dropped. */
-static void hold_trace(struct call *c)
+static void hold_trace(struct completion *c)
 {
     size_t bytes = trace_line_bytes(c->trace);
     if (bytes <= LIMIT_STREAM_BUFFER / 4) /* so much every call may take */
         return;
-    if (budget_fits(&c->traced, bytes)) {
-        budget_force(&c->traced, bytes);
+    if (byte_budget_fits(&c->traced, bytes)) {
+        byte_budget_force(&c->traced, bytes);
         return;
     }
     mem_free(c->trace);
@@ -446,24 +446,24 @@ static void hold_trace(struct call *c)
 
 static void done(struct text_job *job)
 {
-    struct call *c = (struct call *)(void *)job;
+    struct completion *c = (struct completion *)(void *)job;
     c->preparing = false;
     forget_body(c);
     hold_trace(c);
-    admit_tokens(c->server, c->x, &c->admitted, c->tokens_read);
+    client_admission_tokens(c->server, c->x, &c->admitted, c->tokens_read);
     if (!c->x)
-        call_let_go(c);
+        completion_let_go(c);
     else if (c->prepared != STATUS_OK)
         refuse(c, &c->err, c->code);
     else if (hold_echo(c))
         submit(c);
 }
 
-static void prepare(struct call *c)
+static void prepare(struct completion *c)
 {
     const char *limit;
     c->preparing = true; /* until done, which may come at once */
-    if (admit_text(c->server, c->x, &c->job, &limit, &c->err) == STATUS_OK)
+    if (client_admission_text(c->server, c->x, &c->job, &limit, &c->err) == STATUS_OK)
         return;
     c->preparing = false;
     forget_body(c);
@@ -501,18 +501,18 @@ static bool too_many(struct server *s, struct http_exchange *x, enum openai_kind
 {
     struct err e;
     const char *limit;
-    if (admit_begin(s, x, out, &limit, &e) == STATUS_OK)
+    if (client_admission_begin(s, x, out, &limit, &e) == STATUS_OK)
         return false;
     turn_away(s, x, kind, &e, limit);
     return true;
 }
 
-static void fill(struct call *c, struct server *s, struct http_exchange *x,
-                 const struct call_question *question)
+static void fill(struct completion *c, struct server *s, struct http_exchange *x,
+                 const struct completion_question *question)
 {
     enum openai_kind kind = question->kind;
-    char digits[ID_DIGITS + 1];
-    id_random(digits);
+    char digits[REQUEST_ID_DIGITS + 1];
+    request_id_random(digits);
     snprintf(c->id, sizeof c->id, "%s-%s", kind == OPENAI_CHAT ? "chatcmpl" : "cmpl", digits);
     snprintf(c->request_id, sizeof c->request_id, "%s", x->request_id);
     c->job = (struct text_job){.work = work,
@@ -529,26 +529,27 @@ static void fill(struct call *c, struct server *s, struct http_exchange *x,
     c->keyed = s->keyed;
     c->key_secret = x->key_secret;
     c->body = question->body;
-    budget_move(&c->held, &x->held);
+    byte_budget_move(&c->held, &x->held);
     c->ask.kind = kind;
     c->timeline = *x->timeline;
-    c->answer = (struct answer){
+    c->answer = (struct openai_response){
         .kind = kind, .id = c->id, .model = s->model_name, .created = clock_unix_s()};
-    event_assign(&c->timer, s->base, -1, 0, reply_timer, c);
+    event_assign(&c->timer, s->base, -1, 0, completion_output_timer, c);
     http_hold_answer(x, &c->kept);
     http_hold_answer(x, &c->traced);
     c->out.limit = LIMIT_CHOICE_BYTES;
     c->logprobs.limit = LIMIT_CHOICE_BYTES / 2;
     x->user = c;
     x->ended = on_ended;
-    x->drained = reply_drained;
+    x->drained = completion_output_drained;
     c->next = s->calls;
     if (c->next)
         c->next->prev = c;
     s->calls = c;
 }
 
-void call_begin(struct server *s, struct http_exchange *x, const struct call_question *question)
+void completion_begin(struct server *s, struct http_exchange *x,
+                      const struct completion_question *question)
 {
     struct err e;
     struct admitted admitted;
@@ -557,11 +558,11 @@ void call_begin(struct server *s, struct http_exchange *x, const struct call_que
             evbuffer_free(question->body);
         return;
     }
-    struct call *c = question->body ? mem_zalloc(sizeof *c) : NULL;
+    struct completion *c = question->body ? mem_zalloc(sizeof *c) : NULL;
     if (!c) {
         if (question->body)
             evbuffer_free(question->body);
-        admit_end(s, &admitted, 0);
+        client_admission_end(s, &admitted, 0);
         err_set(&e, STATUS_NO_MEMORY, "no memory for the request");
         turn_away(s, x, question->kind, &e, "memory");
         return;
@@ -571,8 +572,8 @@ void call_begin(struct server *s, struct http_exchange *x, const struct call_que
     prepare(c);
 }
 
-void call_cancel_all(struct server *s)
+void completion_cancel_all(struct server *s)
 {
-    for (struct call *c = s->calls; c; c = c->next)
-        call_cancel(c);
+    for (struct completion *c = s->calls; c; c = c->next)
+        completion_cancel(c);
 }

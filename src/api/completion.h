@@ -18,29 +18,29 @@
 
 struct choice {
     struct text_job job; /* first: an unstreamed choice with many log probabilities becomes JSON */
-    struct call *call;
+    struct completion *call;
     struct request *r; /* NULL before submission and after release */
     uint32_t index;
-    bool making;                /* the text workers have the job */
-    bool begun;                 /* some of it was written, or is in the call's `out` */
-    bool begins;                /* its first content is in the call's `out` */
-    uint32_t cached_tokens;     /* once released */
-    struct token_cursor cursor; /* of its log probabilities */
+    bool making;                          /* the text workers have the job */
+    bool begun;                           /* some of it was written, or is in the call's `out` */
+    bool begins;                          /* its first content is in the call's `out` */
+    uint32_t cached_tokens;               /* once released */
+    struct openai_logprobs_cursor cursor; /* of its log probabilities */
     struct metrics_track track;
     struct buf json; /* unstreamed: what it became */
 };
 
-struct call {
+struct completion {
     struct text_job job; /* first: parsing and tokenizing */
     struct server *server;
-    struct call *next, *prev;
+    struct completion *next, *prev;
     struct http_exchange *x; /* NULL once it has ended */
     struct choice *choices;  /* (n_choices); NULL before submission, and once all is told */
     uint32_t n_choices;
     uint32_t n_live; /* choices whose requests are the engine's */
     bool preparing;  /* the text workers have it */
 
-    const struct form *form;
+    const struct wire_format *form;
     bool stream_asked; /* beside the question */
     float timeout_s;   /* that came beside the question; 0: none */
     struct evbuffer *body;
@@ -56,7 +56,7 @@ struct call {
     struct err err;
     const char *code; /* of err, for the client */
 
-    struct answer answer;
+    struct openai_response answer;
     bool streaming;
     bool lost;          /* there was no memory for a part of the stream: it ends with that */
     bool answered;      /* nothing more is written */
@@ -64,14 +64,14 @@ struct call {
     struct event timer; /* the next comment, or what gathers */
     int64_t written_us;
     int64_t coalesce_us; /* tokens gather for so long after each message */
-    char id[ID_DIGITS + 16];
+    char id[REQUEST_ID_DIGITS + 16];
     struct buf out, logprobs;
 
     struct trace_line *trace; /* what --record will say of it; NULL without, or without memory */
 
     struct admitted admitted;
-    bool keyed;                    /* its cached prompts are those of its API key ... */
-    struct salt_secret key_secret; /* ... which this makes the salts of */
+    bool keyed;                   /* its cached prompts are those of its API key ... */
+    struct key_secret key_secret; /* ... which this makes the salts of */
 
     bool measured;            /* the call's first token */
     struct request_wait wait; /* of the first choice */
@@ -91,17 +91,19 @@ struct call {
 };
 
 /* call.c */
-void call_let_go(struct call *c); /* frees it if nobody holds it any more */
-void call_cancel(struct call *c); /* all that still run */
+void completion_let_go(struct completion *c); /* frees it if nobody holds it any more */
+void completion_cancel(struct completion *c); /* all that still run */
 
 /* reply.c. The exchange may end inside each of these, and the call with it. */
-void reply_start_stream(struct call *c);
+void completion_output_start_stream(struct completion *c);
 /* Nobody is told of its choices any more: those that are made go, those that wait to be made end,
  * and one that is being made goes when it is. */
-void reply_drop(struct call *c);
-uint32_t reply_cached_tokens(const struct call *c); /* of the prompts, of what was released */
-const char *reply_cache(const struct call *c);      /* why so many: see recent_cache */
-void reply_drained(struct http_exchange *x);        /* http_exchange's */
-void reply_timer(evutil_socket_t fd, short what, void *call); /* the timer's */
+void completion_output_drop(struct completion *c);
+uint32_t completion_output_cached_tokens(
+    const struct completion *c); /* of the prompts, of what was released */
+const char *
+completion_output_cache(const struct completion *c);     /* why so many: see request_log_cache */
+void completion_output_drained(struct http_exchange *x); /* http_exchange's */
+void completion_output_timer(evutil_socket_t fd, short what, void *call); /* the timer's */
 
 #endif

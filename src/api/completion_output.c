@@ -18,7 +18,7 @@
 /* The answer. The exchange may end inside the last call of each function here, and the call with
  * it, so nothing comes after. */
 
-static void put_error(struct call *c, const struct err *e)
+static void put_error(struct completion *c, const struct err *e)
 {
     if (c->form->error)
         c->form->error(&c->out, e);
@@ -26,7 +26,7 @@ static void put_error(struct call *c, const struct err *e)
 
 /* The call's times are those of the choice whose first content came first, up to the end of the
  * last one. */
-static void take_times(struct call *c, const struct timeline *t, bool first)
+static void take_times(struct completion *c, const struct timeline *t, bool first)
 {
     int64_t ours = c->timeline.at_us[TIMELINE_FIRST_CONTENT];
     int64_t its = t->at_us[TIMELINE_FIRST_CONTENT];
@@ -41,7 +41,7 @@ static void take_times(struct call *c, const struct timeline *t, bool first)
 /* Once a call: when the first of its choices has a token (is streamed: has been written). */
 static void measure_first(struct choice *ch)
 {
-    struct call *c = ch->call;
+    struct completion *c = ch->call;
     const struct timeline *t = request_timeline(ch->r);
     if (c->measured || t->at_us[TIMELINE_FIRST_TOKEN] == 0)
         return;
@@ -58,7 +58,7 @@ static void stamp_first(struct choice *ch, int64_t at_us)
 }
 
 /* Some of what was to be written is lost: the stream ends here, with an error. */
-static void lose(struct call *c, bool no_room)
+static void lose(struct completion *c, bool no_room)
 {
     struct err *e = &c->err;
     buf_clear(&c->out);
@@ -70,7 +70,7 @@ static void lose(struct call *c, bool no_room)
     c->finish = FINISH_ERROR;
     c->lost = true;
     c->answered = true;
-    call_cancel(c);
+    completion_cancel(c);
 }
 
 static void clear(struct buf *b)
@@ -80,7 +80,7 @@ static void clear(struct buf *b)
         buf_fini(b);
 }
 
-static void write_out(struct call *c)
+static void write_out(struct completion *c)
 {
     if (c->out.failed)
         lose(c, false);
@@ -104,7 +104,7 @@ static void write_out(struct call *c)
 
 static void measure_news(struct choice *ch)
 {
-    struct call *c = ch->call;
+    struct completion *c = ch->call;
     struct request_news all;
     request_all(ch->r, &all);
     metrics_tokens(&c->server->metrics, &ch->track, request_timeline(ch->r), all.n_tokens,
@@ -121,7 +121,7 @@ static bool is_broken(enum finish_reason finish)
 /* Takes what the log and the answer need, and gives the slot back. */
 static void release(struct choice *ch)
 {
-    struct call *c = ch->call;
+    struct completion *c = ch->call;
     struct request_news all;
     request_all(ch->r, &all);
     const struct timeline *t = request_timeline(ch->r);
@@ -147,7 +147,7 @@ static void release(struct choice *ch)
 }
 
 /* A prompt counts once: with what was cached when its first choice came. */
-uint32_t reply_cached_tokens(const struct call *c)
+uint32_t completion_output_cached_tokens(const struct completion *c)
 {
     uint32_t sum = 0, n = c->ask.n;
     if (!c->choices)
@@ -162,31 +162,31 @@ uint32_t reply_cached_tokens(const struct call *c)
     return sum;
 }
 
-const char *reply_cache(const struct call *c)
+const char *completion_output_cache(const struct completion *c)
 {
     if (c->cache)
         return c->cache;
     if (c->dropped)
         return "dropped";
-    return recent_cache(c->server->info.prefix_cache, c->ask.prompts.n, c->prompt_tokens,
-                        reply_cached_tokens(c));
+    return request_log_cache(c->server->info.prefix_cache, c->ask.prompts.n, c->prompt_tokens,
+                             completion_output_cached_tokens(c));
 }
 
-static struct answer_end end_of(const struct call *c)
+static struct openai_response_end end_of(const struct completion *c)
 {
-    return (struct answer_end){
+    return (struct openai_response_end){
         .prompt_tokens = c->prompt_tokens,
         .completion_tokens = c->completion_tokens,
-        .cached_tokens = reply_cached_tokens(c),
+        .cached_tokens = completion_output_cached_tokens(c),
         .timeline = &c->timeline,
         .n_gaps = c->n_gaps,
         .gaps_us = c->gaps_us,
         .wait = &c->wait,
-        .cache = reply_cache(c),
+        .cache = completion_output_cache(c),
     };
 }
 
-static bool broken_off(const struct call *c, enum finish_reason finish, struct err *e)
+static bool broken_off(const struct completion *c, enum finish_reason finish, struct err *e)
 {
     if (finish == FINISH_CANCELLED)
         err_set(e, STATUS_UNAVAILABLE, "the server is shutting down: the answer was broken off");
@@ -202,14 +202,15 @@ static bool broken_off(const struct call *c, enum finish_reason finish, struct e
 /* The log probabilities that belong to what is shown so far, made in *out; NULL: none. */
 static const char *take_logprobs(struct choice *ch, const struct request_news *all, struct buf *out)
 {
-    const struct call *c = ch->call;
-    struct token_prompt prompt = {.ids = request_prompt(ch->r), .n = request_prompt_tokens(ch->r)};
+    const struct completion *c = ch->call;
+    struct openai_logprobs_prompt prompt = {.ids = request_prompt(ch->r),
+                                            .n = request_prompt_tokens(ch->r)};
     if (!all->logprobs)
         return NULL;
-    prompt.text = asked_text(&c->ask.prompts, ch->index / c->ask.n, &prompt.len);
+    prompt.text = prompts_text(&c->ask.prompts, ch->index / c->ask.n, &prompt.len);
     buf_clear(out);
-    if (!token_json_put(out, c->form->logprobs[c->ask.kind], c->server->loader.tokenizer, all,
-                        &prompt, &ch->cursor))
+    if (!openai_logprobs_put(out, c->form->logprobs[c->ask.kind], c->server->loader.tokenizer, all,
+                             &prompt, &ch->cursor))
         return NULL;
     return buf_str(out);
 }
@@ -221,7 +222,7 @@ static bool add_echo(const struct choice *ch, struct buf *both, const char **tex
     size_t n;
     if (!ask->echo || ch->begun)
         return false;
-    const char *prompt = asked_text(&ask->prompts, ch->index / ask->n, &n);
+    const char *prompt = prompts_text(&ask->prompts, ch->index / ask->n, &n);
     buf_append(both, prompt, n);
     buf_append(both, *text, *len);
     *text = buf_str(both);
@@ -234,9 +235,9 @@ static bool add_echo(const struct choice *ch, struct buf *both, const char **tex
 static void put_text(struct choice *ch, const struct request_news *news,
                      const struct request_news *all)
 {
-    struct call *c = ch->call;
+    struct completion *c = ch->call;
     bool ended = all->finish != FINISH_NONE;
-    struct answer_choice part = {
+    struct openai_response_choice part = {
         .index = ch->index, .first = !ch->begun, .text = news->text, .len = news->text_len};
     if (part.len == 0 && !ended)
         return;
@@ -265,14 +266,14 @@ static void settle_first(struct choice *ch)
 
 static void put_end(struct choice *ch, enum finish_reason finish)
 {
-    struct call *c = ch->call;
-    struct answer_choice part = {
+    struct completion *c = ch->call;
+    struct openai_response_choice part = {
         .index = ch->index, .first = !ch->begun, .finish = finish_reason_name(finish)};
     settle_first(ch);
     release(ch);
     if (c->lost)
         return;
-    struct answer_end end = end_of(c);
+    struct openai_response_end end = end_of(c);
     c->form->finish(&c->out, &c->answer, &part, c->n_live == 0 ? &end : NULL);
     c->answered = c->n_live == 0;
 }
@@ -281,7 +282,7 @@ static void put_end(struct choice *ch, enum finish_reason finish)
  * those that are a choice's first. */
 static bool gathers(struct choice *ch)
 {
-    struct call *c = ch->call;
+    struct completion *c = ch->call;
     int64_t left_us = c->written_us + c->coalesce_us - clock_now_us();
     if (c->coalesce_us == 0 || !ch->begun || left_us <= 0)
         return false;
@@ -295,7 +296,7 @@ static bool gathers(struct choice *ch)
  * request; but a finished request is written out whole, for its slot is wanted. */
 static void take_news(struct choice *ch)
 {
-    struct call *c = ch->call;
+    struct completion *c = ch->call;
     struct request_news news, all;
     struct err e;
     request_all(ch->r, &all);
@@ -318,12 +319,12 @@ static void take_news(struct choice *ch)
     release(ch);
     if (c->lost)
         return;
-    call_cancel(c); /* one is broken: so is the answer */
+    completion_cancel(c); /* one is broken: so is the answer */
     put_error(c, &e);
     c->answered = true;
 }
 
-void reply_drop(struct call *c)
+void completion_output_drop(struct completion *c)
 {
     for (uint32_t i = 0; c->choices && i < c->n_choices; i++) {
         struct choice *ch = &c->choices[i];
@@ -334,26 +335,26 @@ void reply_drop(struct call *c)
         if (!ch->r)
             buf_fini(&ch->json);
     }
-    budget_end(&c->kept);
+    byte_budget_end(&c->kept);
     c->kept_bytes = 0;
 }
 
 /* The answer is made. Its client may take its time with it: all that it was made of goes. */
-static void forget_parts(struct call *c)
+static void forget_parts(struct completion *c)
 {
     if (c->n_live > 0)
         return;
-    c->cached_tokens = reply_cached_tokens(c);
-    c->cache = reply_cache(c);
-    reply_drop(c);
+    c->cached_tokens = completion_output_cached_tokens(c);
+    c->cache = completion_output_cache(c);
+    completion_output_drop(c);
     mem_free(c->choices);
     c->choices = NULL;
-    asked_fini(&c->ask.prompts);
-    budget_end(&c->held);
+    prompts_fini(&c->ask.prompts);
+    byte_budget_end(&c->held);
 }
 
 /* Everything that is ready in one write. */
-static void flush(struct call *c)
+static void flush(struct completion *c)
 {
     if (c->out.len > 0 || c->out.failed)
         write_out(c);
@@ -374,17 +375,17 @@ static void pump(struct choice *ch)
     flush(ch->call);
 }
 
-static void fail_memory(struct call *c)
+static void fail_memory(struct completion *c)
 {
     struct err e;
     err_set(&e, STATUS_NO_MEMORY, "no memory for the answer");
     http_fail(c->x, &e, NULL);
 }
 
-static bool add_timing(struct call *c)
+static bool add_timing(struct completion *c)
 {
     struct buf timing = {0};
-    answer_server_timing(&timing, &c->timeline);
+    openai_response_server_timing(&timing, &c->timeline);
     bool made = !timing.failed;
     if (made)
         http_add_header(c->x, "Server-Timing", buf_str(&timing));
@@ -393,18 +394,18 @@ static bool add_timing(struct call *c)
 }
 
 /* Before the choices are put together: the answer takes as much once more while that is done. */
-static bool fits(struct call *c)
+static bool fits(struct completion *c)
 {
     size_t bytes = 0;
     for (uint32_t i = 0; i < c->n_choices; i++)
         bytes += c->choices[i].json.len;
-    budget_end(&c->kept); /* it is about to be held of the connection */
+    byte_budget_end(&c->kept); /* it is about to be held of the connection */
     return bytes <= LIMIT_STREAM_BUFFER || http_has_room(c->x, bytes);
 }
 
-static void put_together(struct call *c)
+static void put_together(struct completion *c)
 {
-    struct answer_end end = end_of(c);
+    struct openai_response_end end = end_of(c);
     struct buf out = {0};
     c->form->head(&out, &c->answer);
     for (uint32_t i = 0; i < c->n_choices; i++) {
@@ -430,13 +431,13 @@ static void put_together(struct call *c)
 static void make_choice(struct text_job *job)
 {
     struct choice *ch = (struct choice *)(void *)job;
-    const struct call *c = ch->call;
+    const struct completion *c = ch->call;
     struct request_news all;
     request_all(ch->r, &all);
-    struct answer_choice part = {.index = ch->index,
-                                 .text = all.text,
-                                 .len = all.text_len,
-                                 .finish = finish_reason_name(all.finish)};
+    struct openai_response_choice part = {.index = ch->index,
+                                          .text = all.text,
+                                          .len = all.text_len,
+                                          .finish = finish_reason_name(all.finish)};
     struct buf both = {0}, logprobs = {.limit = LIMIT_CHOICE_BYTES / 2};
     ch->json.limit = LIMIT_CHOICE_BYTES;
     bool echoed = add_echo(ch, &both, &part.text, &part.len);
@@ -448,15 +449,15 @@ static void make_choice(struct text_job *job)
 }
 
 /* The answer ends here, with an error. What still runs of it is cancelled. */
-static void give_up(struct call *c, const struct err *e, const char *code)
+static void give_up(struct completion *c, const struct err *e, const char *code)
 {
-    call_cancel(c);
+    completion_cancel(c);
     c->answered = true;
-    reply_drop(c);
+    completion_output_drop(c);
     http_fail(c->x, e, code);
 }
 
-static void choice_failed(struct call *c)
+static void choice_failed(struct completion *c)
 {
     struct err e;
     err_set(&e, STATUS_NO_MEMORY,
@@ -466,7 +467,7 @@ static void choice_failed(struct call *c)
     give_up(c, &e, NULL);
 }
 
-static void no_room(struct call *c)
+static void no_room(struct completion *c)
 {
     struct err e;
     http_no_room_to_send(c->x, &e);
@@ -477,7 +478,7 @@ static void no_room(struct call *c)
 /* The choice waits for the others, beside all that clients have not taken. */
 static void keep(struct choice *ch)
 {
-    struct call *c = ch->call;
+    struct completion *c = ch->call;
     char *fitted = mem_resize(ch->json.data, ch->json.len + 1);
     if (fitted) {
         ch->json.data = fitted;
@@ -486,8 +487,8 @@ static void keep(struct choice *ch)
     c->kept_bytes += ch->json.cap;
     if (c->kept_bytes <= LIMIT_STREAM_BUFFER) /* so much every exchange may take */
         return;
-    if (budget_fits(&c->kept, c->kept_bytes))
-        budget_force(&c->kept, c->kept_bytes);
+    if (byte_budget_fits(&c->kept, c->kept_bytes))
+        byte_budget_force(&c->kept, c->kept_bytes);
     else
         no_room(c);
 }
@@ -496,13 +497,13 @@ static void keep(struct choice *ch)
 static void choice_made(struct text_job *job)
 {
     struct choice *ch = (struct choice *)(void *)job;
-    struct call *c = ch->call;
+    struct completion *c = ch->call;
     ch->making = false;
     text_worker_refund(c->server->text, job);
     release(ch);
     if (!c->x || c->answered) { /* the client left, or another choice was broken off */
         buf_fini(&ch->json);
-        call_let_go(c);
+        completion_let_go(c);
     } else if (ch->json.failed) {
         choice_failed(c);
     } else if (c->n_live > 0) {
@@ -532,14 +533,14 @@ static void keep_choice(struct choice *ch, const struct request_news *all)
 
 static void break_off(struct choice *ch, const struct err *e)
 {
-    struct call *c = ch->call;
+    struct completion *c = ch->call;
     release(ch);
     give_up(c, e, NULL);
 }
 
-void reply_news(struct choice *ch)
+void completion_output_news(struct choice *ch)
 {
-    struct call *c = ch->call;
+    struct completion *c = ch->call;
     struct request_news all;
     struct err e;
     bool writing = c->x && !c->answered;
@@ -554,7 +555,7 @@ void reply_news(struct choice *ch)
         return;
     if (!writing) {
         release(ch);
-        call_let_go(c);
+        completion_let_go(c);
     } else if (broken_off(c, all.finish, &e)) {
         break_off(ch, &e);
     } else {
@@ -562,7 +563,7 @@ void reply_news(struct choice *ch)
     }
 }
 
-static void pump_all(struct call *c)
+static void pump_all(struct completion *c)
 {
     for (uint32_t i = 0; i < c->n_choices && !c->answered; i++)
         if (c->choices[i].r) {
@@ -573,9 +574,9 @@ static void pump_all(struct call *c)
     flush(c);
 }
 
-void reply_drained(struct http_exchange *x)
+void completion_output_drained(struct http_exchange *x)
 {
-    struct call *c = x->user;
+    struct completion *c = x->user;
     if (!c->behind || c->answered)
         return;
     c->behind = false;
@@ -584,7 +585,7 @@ void reply_drained(struct http_exchange *x)
 
 /* Proxies and clients give up on a silent connection. The timer is set once per comment, not once
  * per frame: it looks at when something was written last. */
-static void say_silence(struct call *c)
+static void say_silence(struct completion *c)
 {
     const int64_t every_us = c->server->options.sse_comment_seconds * INT64_C(1000000);
     int64_t silent_us = clock_now_us() - c->written_us;
@@ -597,9 +598,9 @@ static void say_silence(struct call *c)
     }
 }
 
-void reply_timer(evutil_socket_t fd, short what, void *arg)
+void completion_output_timer(evutil_socket_t fd, short what, void *arg)
 {
-    struct call *c = arg;
+    struct completion *c = arg;
     (void)fd;
     (void)what;
     if (c->form->silence)
@@ -608,7 +609,7 @@ void reply_timer(evutil_socket_t fd, short what, void *arg)
         pump_all(c);
 }
 
-void reply_start_stream(struct call *c)
+void completion_output_start_stream(struct completion *c)
 {
     const struct timeval silence = {.tv_sec = c->server->options.sse_comment_seconds};
     c->form->start(c->x);

@@ -6,8 +6,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-enum status debug_requests(const struct server *s, const struct http_exchange *x, struct buf *out,
-                           struct err *err)
+enum status debug_page_requests(const struct server *s, const struct http_exchange *x,
+                                struct buf *out, struct err *err)
 {
     char text[24];
     uint32_t limit = LIMIT_RECENT_REQUESTS;
@@ -21,7 +21,7 @@ enum status debug_requests(const struct server *s, const struct http_exchange *x
         if (n < limit)
             limit = (uint32_t)n;
     }
-    recent_json(&s->recent, limit, out);
+    request_log_json(&s->recent, limit, out);
     return STATUS_OK;
 }
 
@@ -41,7 +41,7 @@ static void put_percentiles(struct buf *out, const char *name, const char *unit,
     buf_putc(out, '}');
 }
 
-void debug_stats(const struct server *s, struct buf *out)
+void debug_page_stats(const struct server *s, struct buf *out)
 {
     struct engine_step_stats steps = {0};
     if (s->state != SERVER_LOADING)

@@ -7,8 +7,8 @@
 #include "api/server_state.h"
 
 /* GET /v1/debug/requests?limit=N, and /v1/debug/stats: percentiles of every histogram. */
-enum status debug_requests(const struct server *s, const struct http_exchange *x, struct buf *out,
-                           struct err *err);
-void debug_stats(const struct server *s, struct buf *out);
+enum status debug_page_requests(const struct server *s, const struct http_exchange *x,
+                                struct buf *out, struct err *err);
+void debug_page_stats(const struct server *s, struct buf *out);
 
 #endif

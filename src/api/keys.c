@@ -160,12 +160,12 @@ enum status keys_check(const struct keys *k, const char *authorization, uint64_t
     return STATUS_OK;
 }
 
-enum status keys_secret(const struct keys *k, uint64_t id, const struct salt_secret *process,
-                        struct salt_secret *out, struct err *err)
+enum status keys_secret(const struct keys *k, uint64_t id, const struct key_secret *process,
+                        struct key_secret *out, struct err *err)
 {
     size_t i = 0;
     while (i < k->n && k->list[i].id != id)
         i++;
     REQUIRE(i < k->n);
-    return salt_secret_of_key(out, process, k->list[i].bytes, sizeof k->list[i].bytes, err);
+    return cache_salt_secret_of_key(out, process, k->list[i].bytes, sizeof k->list[i].bytes, err);
 }

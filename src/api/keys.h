@@ -30,7 +30,7 @@ size_t keys_count(const struct keys *k); /* of NULL: 0 */
 
 /* The secret that the salts of a key are made with (salt.h), by the id that keys_check has just
  * given of it. */
-enum status keys_secret(const struct keys *k, uint64_t id, const struct salt_secret *process,
-                        struct salt_secret *out, struct err *err);
+enum status keys_secret(const struct keys *k, uint64_t id, const struct key_secret *process,
+                        struct key_secret *out, struct err *err);
 
 #endif

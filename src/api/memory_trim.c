@@ -15,7 +15,7 @@
 #define QUIET_SECONDS 5
 #define GROWN_BYTES   ((size_t)16 << 20) /* of memory that is worth the while */
 
-struct trim {
+struct memory_trim {
     struct text_job job; /* first; the worker's from submit to done, with what follows it */
     int statm;           /* opened at the start: a confined process may not open it later */
     size_t settled;      /* bytes held after the last time; 0: there was none */
@@ -44,7 +44,7 @@ static size_t held_bytes(int statm)
  * cannot be told apart; then there is little to give back, and that takes no time. */
 static void work(struct text_job *job)
 {
-    struct trim *t = (struct trim *)job;
+    struct memory_trim *t = (struct memory_trim *)job;
     size_t before = held_bytes(t->statm);
     if (before < t->settled + GROWN_BYTES) {
         t->settled = before < t->settled ? before : t->settled;
@@ -59,33 +59,34 @@ static void work(struct text_job *job)
 
 static void done(struct text_job *job)
 {
-    struct trim *t = (struct trim *)job;
+    struct memory_trim *t = (struct memory_trim *)job;
     t->under_way = false;
     text_worker_refund(t->worker, job); /* it is nobody's */
 }
 
 static void on_quiet(evutil_socket_t fd, short what, void *arg)
 {
-    struct trim *t = arg;
+    struct memory_trim *t = arg;
     (void)fd;
     (void)what;
     if (!t->under_way && !t->busy(t->arg)) /* who is busy will end, and ask again */
         t->under_way = text_worker_submit(t->worker, &t->job);
 }
 
-void trim_soon(struct trim *t)
+void memory_trim_soon(struct memory_trim *t)
 {
     const struct timeval quiet = {.tv_sec = QUIET_SECONDS};
     if (t)
         event_add(t->timer, &quiet); /* from now on, if it was waiting already */
 }
 
-enum status trim_open(struct trim **out, struct event_base *base, struct text_worker *worker,
-                      bool (*busy)(void *arg), void *arg, struct err *err)
+enum status memory_trim_open(struct memory_trim **out, struct event_base *base,
+                             struct text_worker *worker, bool (*busy)(void *arg), void *arg,
+                             struct err *err)
 {
-    struct trim *t = mem_zalloc(sizeof *t);
+    struct memory_trim *t = mem_zalloc(sizeof *t);
     if (t)
-        *t = (struct trim){
+        *t = (struct memory_trim){
             .job = {.work = work, .done = done, .bytes = SIZE_MAX, .never_slow = true},
             .statm = open("/proc/self/statm", O_RDONLY | O_CLOEXEC),
             .worker = worker,
@@ -93,14 +94,14 @@ enum status trim_open(struct trim **out, struct event_base *base, struct text_wo
             .arg = arg,
             .timer = evtimer_new(base, on_quiet, t)};
     if (!t || !t->timer) {
-        trim_close(t);
+        memory_trim_close(t);
         return err_set(err, STATUS_NO_MEMORY, "no memory for the server");
     }
     *out = t;
     return STATUS_OK;
 }
 
-void trim_close(struct trim *t)
+void memory_trim_close(struct memory_trim *t)
 {
     if (!t)
         return;

@@ -16,15 +16,16 @@
 
 struct event_base;
 struct text_worker;
-struct trim;
+struct memory_trim;
 
 /* `busy` says whether something is under way. The worker outlives nothing of this: it is closed
  * first. */
-enum status trim_open(struct trim **out, struct event_base *base, struct text_worker *worker,
-                      bool (*busy)(void *arg), void *arg, struct err *err);
-void trim_close(struct trim *t);
+enum status memory_trim_open(struct memory_trim **out, struct event_base *base,
+                             struct text_worker *worker, bool (*busy)(void *arg), void *arg,
+                             struct err *err);
+void memory_trim_close(struct memory_trim *t);
 
 /* Something has ended that may have needed memory. NULL is fine. */
-void trim_soon(struct trim *t);
+void memory_trim_soon(struct memory_trim *t);
 
 #endif

@@ -1,7 +1,7 @@
 #include "api/openai_logprobs.h"
 
 #include "base/json.h"
-#include "text/utf8.h"
+#include "base/utf8.h"
 
 #include <string.h>
 
@@ -120,7 +120,7 @@ static void put_map(struct buf *out, const struct tokenizer *t, const struct tok
 }
 
 /* Characters of the text before byte `end`, which begins one. */
-static size_t count_chars(struct token_cursor *c, const char *text, size_t end)
+static size_t count_chars(struct openai_logprobs_cursor *c, const char *text, size_t end)
 {
     for (; c->bytes < end; c->bytes++)
         c->chars += ((unsigned char)text[c->bytes] & 0xc0) != 0x80;
@@ -129,7 +129,7 @@ static size_t count_chars(struct token_cursor *c, const char *text, size_t end)
 
 /* Some entries: those of the prompt first, then those of the answer. */
 struct entries {
-    const struct token_prompt *prompt; /* NULL: none of it */
+    const struct openai_logprobs_prompt *prompt; /* NULL: none of it */
     const struct request_news *all;
     uint32_t from, to; /* of the answer's */
 };
@@ -184,9 +184,10 @@ static void put_maps(struct buf *out, const struct tokenizer *t, const struct en
 
 /* The prompt's tokens spell its text, but for one that was added to it (a bos). */
 static void put_prompt_offsets(struct buf *out, const struct tokenizer *t,
-                               const struct token_prompt *p, struct token_cursor *c)
+                               const struct openai_logprobs_prompt *p,
+                               struct openai_logprobs_cursor *c)
 {
-    struct token_cursor at = {0};
+    struct openai_logprobs_cursor at = {0};
     size_t end = 0, len;
     for (uint32_t i = 0; i < p->n; i++) {
         bool inside = end < p->len && ((unsigned char)p->text[end] & 0xc0) == 0x80;
@@ -201,7 +202,7 @@ static void put_prompt_offsets(struct buf *out, const struct tokenizer *t,
 }
 
 static void put_completion(struct buf *out, const struct tokenizer *t, const struct entries *e,
-                           struct token_cursor *cursor)
+                           struct openai_logprobs_cursor *cursor)
 {
     buf_puts(out, "{\"tokens\":[");
     put_tokens(out, t, e);
@@ -234,9 +235,10 @@ static bool is_shown(const struct request_news *all, uint32_t i)
     return all->finish == FINISH_LENGTH;
 }
 
-bool token_json_put(struct buf *out, enum openai_kind kind, const struct tokenizer *t,
-                    const struct request_news *all, const struct token_prompt *prompt,
-                    struct token_cursor *cursor)
+bool openai_logprobs_put(struct buf *out, enum openai_kind kind, const struct tokenizer *t,
+                         const struct request_news *all,
+                         const struct openai_logprobs_prompt *prompt,
+                         struct openai_logprobs_cursor *cursor)
 {
     uint32_t from = cursor->next, to = from;
     if (!all->prompt_logprobs || cursor->prompt_done)

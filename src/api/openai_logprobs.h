@@ -22,7 +22,7 @@
 #include <stdbool.h>
 
 /* How far an answer's entries have been written. Starts zeroed, but for ends_shown. */
-struct token_cursor {
+struct openai_logprobs_cursor {
     uint32_t next;   /* token */
     size_t bytes;    /* of the text, whose characters are counted */
     size_t chars;    /* that they have */
@@ -32,7 +32,7 @@ struct token_cursor {
 };
 
 /* A prompt that goes before the answer. */
-struct token_prompt {
+struct openai_logprobs_prompt {
     const int32_t *ids;
     uint32_t n;
     const char *text;
@@ -42,8 +42,9 @@ struct token_prompt {
 /* Appends the entries from the cursor up to what the text shows; false, and nothing appended, when
  * there are none. `all` is request_all's, with log probabilities; when it has the prompt's, these
  * go first (completions only), else `prompt` may be NULL. */
-bool token_json_put(struct buf *out, enum openai_kind kind, const struct tokenizer *t,
-                    const struct request_news *all, const struct token_prompt *prompt,
-                    struct token_cursor *cursor);
+bool openai_logprobs_put(struct buf *out, enum openai_kind kind, const struct tokenizer *t,
+                         const struct request_news *all,
+                         const struct openai_logprobs_prompt *prompt,
+                         struct openai_logprobs_cursor *cursor);
 
 #endif

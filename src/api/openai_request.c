@@ -421,8 +421,8 @@ static enum status read_priority(struct openai_request *q, struct err *err)
 static enum status read_prompts(struct openai_request *q, struct err *err)
 {
     if (q->kind == OPENAI_COMPLETION)
-        return asked_read(&q->prompts, json_object_get(q->json, "prompt"), err);
-    enum status st = asked_make(&q->prompts, 1, err);
+        return prompts_read(&q->prompts, json_object_get(q->json, "prompt"), err);
+    enum status st = prompts_make(&q->prompts, 1, err);
     return st ? st : read_messages(q, err);
 }
 
@@ -441,23 +441,23 @@ static enum status read_all(struct openai_request *q, struct err *err)
     return STATUS_OK;
 }
 
-enum status openai_read(struct openai_request *out, enum openai_kind kind, json_t *take,
-                        struct err *err)
+enum status openai_request_read(struct openai_request *out, enum openai_kind kind, json_t *take,
+                                struct err *err)
 {
     *out = (struct openai_request){.kind = kind, .json = take, .params.sampling = sampling_default};
     return read_all(out, err);
 }
 
-enum status openai_parse(struct openai_request *out, enum openai_kind kind, const char *body,
-                         size_t len, struct err *err)
+enum status openai_request_parse(struct openai_request *out, enum openai_kind kind,
+                                 const char *body, size_t len, struct err *err)
 {
     json_t *json;
     *out = (struct openai_request){.kind = kind, .params.sampling = sampling_default};
     enum status st = json_parse(body, len, &json, err);
-    return st ? st : openai_read(out, kind, json, err);
+    return st ? st : openai_request_read(out, kind, json, err);
 }
 
-void openai_recommend(struct openai_request *q, const struct generation *g)
+void openai_request_recommend(struct openai_request *q, const struct generation *g)
 {
     for (int f = 0; f < GENERATION_FIELDS; f++) {
         const json_t *given = json_object_get(q->json, generation_name(f));
@@ -466,17 +466,17 @@ void openai_recommend(struct openai_request *q, const struct generation *g)
     }
 }
 
-enum status openai_tokenize(struct openai_request *q, const struct loader *loader, uint32_t most,
-                            struct err *err)
+enum status openai_request_tokenize(struct openai_request *q, const struct loader *loader,
+                                    uint32_t most, struct err *err)
 {
     const struct tokenizer *t = loader->tokenizer;
-    openai_recommend(q, &loader->generation);
+    openai_request_recommend(q, &loader->generation);
     for (uint32_t i = 0; i < q->prompts.n; i++)
         q->prompts.all[i].ids.most = most;
     if (q->kind == OPENAI_COMPLETION)
-        return asked_tokenize(&q->prompts, t, q->echo, err);
+        return prompts_tokenize(&q->prompts, t, q->echo, err);
     struct tokens *ids = &q->prompts.all[0].ids;
-    enum status st = asked_wanted(&q->prompts, err);
+    enum status st = prompts_wanted(&q->prompts, err);
     if (st == STATUS_OK)
         st = chat_tokens(loader->chat_template, t, q->messages, NULL, true, ids, err);
     if (st == STATUS_OK && ids->count == 0)
@@ -497,7 +497,8 @@ static uint64_t logprob_rows(const struct openai_request *q, uint32_t n_ctx)
     return rows * q->n;
 }
 
-enum status openai_check_logprobs(const struct openai_request *q, uint32_t n_ctx, struct err *err)
+enum status openai_request_check_logprobs(const struct openai_request *q, uint32_t n_ctx,
+                                          struct err *err)
 {
     const char *top = q->kind == OPENAI_CHAT ? "top_logprobs" : "logprobs";
     uint64_t rows = logprob_rows(q, n_ctx), most = LIMIT_ANSWER_LOGPROBS;
@@ -513,9 +514,9 @@ enum status openai_check_logprobs(const struct openai_request *q, uint32_t n_ctx
         q->stream ? "" : ", or for a stream: \"stream\": true");
 }
 
-enum status openai_forget_text(struct openai_request *q, struct err *err)
+enum status openai_request_forget_text(struct openai_request *q, struct err *err)
 {
-    enum status st = asked_forget_text(&q->prompts, q->echo, err);
+    enum status st = prompts_forget_text(&q->prompts, q->echo, err);
     json_decref(q->messages);
     json_decref(q->json);
     q->messages = q->json = NULL;
@@ -527,7 +528,7 @@ void openai_request_fini(struct openai_request *q)
 {
     json_decref(q->messages);
     json_decref(q->json);
-    asked_fini(&q->prompts);
+    prompts_fini(&q->prompts);
     request_params_fini(&q->params);
     *q = (struct openai_request){0};
 }

@@ -5,7 +5,7 @@
 
 #include <inttypes.h>
 
-static void put_head(struct buf *out, const struct answer *a, const char *chat_object)
+static void put_head(struct buf *out, const struct openai_response *a, const char *chat_object)
 {
     buf_puts(out, "{\"id\":");
     json_put(out, a->id);
@@ -15,13 +15,14 @@ static void put_head(struct buf *out, const struct answer *a, const char *chat_o
 }
 
 /* The choice of a chunk: `delta` of a chat, `text` of a completion. */
-static void put_choice_start(struct buf *out, const struct answer *a, const struct answer_choice *c)
+static void put_choice_start(struct buf *out, const struct openai_response *a,
+                             const struct openai_response_choice *c)
 {
     put_head(out, a, "chat.completion.chunk");
     buf_printf(out, ",\"choices\":[{\"index\":%u,", c->index);
 }
 
-static void put_choice_end(struct buf *out, const struct answer_choice *c)
+static void put_choice_end(struct buf *out, const struct openai_response_choice *c)
 {
     buf_puts(out, ",\"logprobs\":");
     buf_puts(out, c->logprobs ? c->logprobs : "null");
@@ -30,7 +31,7 @@ static void put_choice_end(struct buf *out, const struct answer_choice *c)
     buf_putc(out, '}');
 }
 
-static void put_usage(struct buf *out, const struct answer_end *end)
+static void put_usage(struct buf *out, const struct openai_response_end *end)
 {
     buf_printf(out,
                ",\"usage\":{\"prompt_tokens\":%u,\"completion_tokens\":%u,\"total_tokens\":%u,"
@@ -45,7 +46,7 @@ static void put_part(struct buf *out, const char *name, int64_t us)
     json_put_ms(out, us);
 }
 
-void answer_ttft(struct buf *out, const struct timeline *timeline)
+void openai_response_ttft(struct buf *out, const struct timeline *timeline)
 {
     const struct timeline_ttft ttft = timeline_ttft(timeline), *t = &ttft;
     const struct {
@@ -67,7 +68,7 @@ void answer_ttft(struct buf *out, const struct timeline *timeline)
     buf_putc(out, '}');
 }
 
-void answer_server_timing(struct buf *out, const struct timeline *t)
+void openai_response_server_timing(struct buf *out, const struct timeline *t)
 {
     const struct timeline_ttft parts = timeline_ttft(t);
     const struct {
@@ -104,14 +105,14 @@ static void put_rate(struct buf *out, const char *name, uint32_t n, int64_t us)
                per(n * 1e6, (double)us));
 }
 
-static void put_measurements(struct buf *out, const struct answer_end *end)
+static void put_measurements(struct buf *out, const struct openai_response_end *end)
 {
     const struct timeline *t = end->timeline;
     struct timeline_ttft ttft = timeline_ttft(t);
     int64_t first = t->at_us[TIMELINE_FIRST_TOKEN];
     int64_t generation_us = first ? t->at_us[TIMELINE_FINISHED] - first : 0;
-    answer_ttft(out, t);
-    waited_json(out, end->wait, t);
+    openai_response_ttft(out, t);
+    wait_reason_json(out, end->wait, t);
     buf_printf(out, ",\"cache\":\"%s\"", end->cache);
     buf_puts(out, ",\"timings\":{");
     put_rate(out, "prompt", end->prompt_tokens, ttft.prefill_us);
@@ -128,7 +129,8 @@ static void put_measurements(struct buf *out, const struct answer_end *end)
                per(end->n_gaps * 1e6, (double)generation_us));
 }
 
-void answer_delta(struct buf *out, const struct answer *a, const struct answer_choice *c)
+void openai_response_delta(struct buf *out, const struct openai_response *a,
+                           const struct openai_response_choice *c)
 {
     put_choice_start(out, a, c);
     if (a->kind == OPENAI_CHAT)
@@ -142,8 +144,9 @@ void answer_delta(struct buf *out, const struct answer *a, const struct answer_c
     buf_puts(out, a->include_usage ? "],\"usage\":null}" : "]}");
 }
 
-void answer_finish(struct buf *out, const struct answer *a, const struct answer_choice *c,
-                   const struct answer_end *end)
+void openai_response_finish(struct buf *out, const struct openai_response *a,
+                            const struct openai_response_choice *c,
+                            const struct openai_response_end *end)
 {
     put_choice_start(out, a, c);
     buf_puts(out, a->kind == OPENAI_CHAT ? "\"delta\":{}" : "\"text\":\"\"");
@@ -156,7 +159,8 @@ void answer_finish(struct buf *out, const struct answer *a, const struct answer_
     buf_putc(out, '}');
 }
 
-void answer_usage(struct buf *out, const struct answer *a, const struct answer_end *end)
+void openai_response_usage(struct buf *out, const struct openai_response *a,
+                           const struct openai_response_end *end)
 {
     put_head(out, a, "chat.completion.chunk");
     buf_puts(out, ",\"choices\":[]");
@@ -165,13 +169,14 @@ void answer_usage(struct buf *out, const struct answer *a, const struct answer_e
     buf_putc(out, '}');
 }
 
-void answer_head(struct buf *out, const struct answer *a)
+void openai_response_head(struct buf *out, const struct openai_response *a)
 {
     put_head(out, a, "chat.completion");
     buf_puts(out, ",\"choices\":[");
 }
 
-void answer_choice(struct buf *out, const struct answer *a, const struct answer_choice *c)
+void openai_response_choice(struct buf *out, const struct openai_response *a,
+                            const struct openai_response_choice *c)
 {
     buf_printf(out, "{\"index\":%u,", c->index);
     if (a->kind == OPENAI_CHAT)
@@ -183,7 +188,7 @@ void answer_choice(struct buf *out, const struct answer *a, const struct answer_
     put_choice_end(out, c);
 }
 
-void answer_tail(struct buf *out, const struct answer_end *end)
+void openai_response_tail(struct buf *out, const struct openai_response_end *end)
 {
     buf_putc(out, ']');
     put_usage(out, end);
@@ -191,7 +196,7 @@ void answer_tail(struct buf *out, const struct answer_end *end)
     buf_putc(out, '}');
 }
 
-void answer_error(struct buf *out, const struct err *err, const char *code)
+void openai_response_error(struct buf *out, const struct err *err, const char *code)
 {
     buf_puts(out, "{\"error\":{\"message\":");
     json_put(out, err->text);

@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 /* What all chunks of one answer share; strings are borrowed. */
-struct answer {
+struct openai_response {
     enum openai_kind kind;
     const char *id;
     const char *model;
@@ -23,7 +23,7 @@ struct answer {
 };
 
 /* Something new of one choice, or all of it. */
-struct answer_choice {
+struct openai_response_choice {
     uint32_t index;
     bool first;       /* nothing of it was written before */
     const char *text; /* len bytes */
@@ -33,7 +33,7 @@ struct answer_choice {
 };
 
 /* How it ended, all choices together. A prompt counts once, however many answers it has. */
-struct answer_end {
+struct openai_response_end {
     uint32_t prompt_tokens;
     uint32_t completion_tokens;
     uint32_t cached_tokens;          /* of the prompts, from the prefix cache */
@@ -41,30 +41,34 @@ struct answer_end {
     uint32_t n_gaps;                 /* between the tokens of each choice */
     int64_t gaps_us;                 /* all of them together */
     const struct request_wait *wait; /* of the first choice */
-    const char *cache;               /* see recent_cache */
+    const char *cache;               /* see request_log_cache */
 };
 
 /* A chunk with some text; the first one of a chat's choice also names the role. */
-void answer_delta(struct buf *out, const struct answer *a, const struct answer_choice *c);
+void openai_response_delta(struct buf *out, const struct openai_response *a,
+                           const struct openai_response_choice *c);
 /* The chunk that says why the choice ended. The last chunk of a stream carries the measurements:
  * this one, or the usage chunk that follows when include_usage is set. `end` is NULL while other
  * choices go on. */
-void answer_finish(struct buf *out, const struct answer *a, const struct answer_choice *c,
-                   const struct answer_end *end);
-void answer_usage(struct buf *out, const struct answer *a, const struct answer_end *end);
+void openai_response_finish(struct buf *out, const struct openai_response *a,
+                            const struct openai_response_choice *c,
+                            const struct openai_response_end *end);
+void openai_response_usage(struct buf *out, const struct openai_response *a,
+                           const struct openai_response_end *end);
 
 /* The unstreamed answer is its head, its choices with commas between, and its tail. */
-void answer_head(struct buf *out, const struct answer *a);
-void answer_choice(struct buf *out, const struct answer *a, const struct answer_choice *c);
-void answer_tail(struct buf *out, const struct answer_end *end);
+void openai_response_head(struct buf *out, const struct openai_response *a);
+void openai_response_choice(struct buf *out, const struct openai_response *a,
+                            const struct openai_response_choice *c);
+void openai_response_tail(struct buf *out, const struct openai_response_end *end);
 
 /* ,"ttft":{...}: the parts, in ms. */
-void answer_ttft(struct buf *out, const struct timeline *t);
+void openai_response_ttft(struct buf *out, const struct timeline *t);
 /* The value of a Server-Timing header (W3C Server Timing) of an unstreamed answer: the parts up to
  * the first token and their sum `ttft`, then `decode` and `write`, and the sum of all, `total`. */
-void answer_server_timing(struct buf *out, const struct timeline *t);
+void openai_response_server_timing(struct buf *out, const struct timeline *t);
 
 /* {"error": {...}}; code may be NULL. */
-void answer_error(struct buf *out, const struct err *err, const char *code);
+void openai_response_error(struct buf *out, const struct err *err, const char *code);
 
 #endif

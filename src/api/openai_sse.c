@@ -10,28 +10,30 @@ static void frame_end(struct buf *out)
     buf_puts(out, "\n\n");
 }
 
-static void put_text(struct buf *out, const struct answer *a, const struct answer_choice *c)
+static void put_text(struct buf *out, const struct openai_response *a,
+                     const struct openai_response_choice *c)
 {
     frame_start(out);
-    answer_delta(out, a, c);
+    openai_response_delta(out, a, c);
     frame_end(out);
 }
 
-static void put_finish(struct buf *out, const struct answer *a, const struct answer_choice *c,
-                       const struct answer_end *end)
+static void put_finish(struct buf *out, const struct openai_response *a,
+                       const struct openai_response_choice *c,
+                       const struct openai_response_end *end)
 {
     if (c->first) {
-        const struct answer_choice empty = {.index = c->index, .first = true, .text = ""};
+        const struct openai_response_choice empty = {.index = c->index, .first = true, .text = ""};
         put_text(out, a, &empty);
     }
     frame_start(out);
-    answer_finish(out, a, c, end);
+    openai_response_finish(out, a, c, end);
     frame_end(out);
     if (!end)
         return;
     if (a->include_usage) {
         frame_start(out);
-        answer_usage(out, a, end);
+        openai_response_usage(out, a, end);
         frame_end(out);
     }
     buf_puts(out, "data: [DONE]\n\n");
@@ -40,7 +42,7 @@ static void put_finish(struct buf *out, const struct answer *a, const struct ans
 static void put_error(struct buf *out, const struct err *err)
 {
     frame_start(out);
-    answer_error(out, err, NULL);
+    openai_response_error(out, err, NULL);
     frame_end(out);
 }
 
@@ -54,10 +56,11 @@ static void end(struct http_exchange *x, const struct err *broken)
     http_stream_end(x, broken != NULL);
 }
 
-static void put_tail(struct buf *out, const struct answer *a, const struct answer_end *e)
+static void put_tail(struct buf *out, const struct openai_response *a,
+                     const struct openai_response_end *e)
 {
     (void)a;
-    answer_tail(out, e);
+    openai_response_tail(out, e);
 }
 
 static void reply(struct http_exchange *x, const struct buf *whole)
@@ -65,8 +68,8 @@ static void reply(struct http_exchange *x, const struct buf *whole)
     http_reply(x, 200, "application/json", buf_str(whole), whole->len);
 }
 
-const struct form stream_form = {
-    .read = openai_parse,
+const struct wire_format openai_sse_format = {
+    .read = openai_request_parse,
     .start = start,
     .accepted = ": accepted\n\n",
     .silence = ": still here\n\n",
@@ -77,8 +80,8 @@ const struct form stream_form = {
                  "\"out_of_memory_error\",\"param\":null,\"code\":null}}\n\n",
     .end = end,
     .between = ",",
-    .head = answer_head,
-    .choice = answer_choice,
+    .head = openai_response_head,
+    .choice = openai_response_choice,
     .tail = put_tail,
     .reply = reply,
     .logprobs = {[OPENAI_CHAT] = OPENAI_CHAT, [OPENAI_COMPLETION] = OPENAI_COMPLETION},

@@ -14,6 +14,6 @@
 #include "api/wire_format.h"
 
 /* The OpenAI API: JSON in, frames or one JSON out. */
-extern const struct form stream_form;
+extern const struct wire_format openai_sse_format;
 
 #endif

@@ -8,7 +8,7 @@
 
 #define NAME_BYTES 64
 
-enum status asked_make(struct asked *p, uint32_t n, struct err *err)
+enum status prompts_make(struct prompts *p, uint32_t n, struct err *err)
 {
     p->all = mem_array(n, sizeof *p->all);
     if (!p->all)
@@ -17,14 +17,14 @@ enum status asked_make(struct asked *p, uint32_t n, struct err *err)
     return STATUS_OK;
 }
 
-void asked_fini(struct asked *p)
+void prompts_fini(struct prompts *p)
 {
     for (uint32_t i = 0; i < p->n; i++) {
         tokens_fini(&p->all[i].ids);
         buf_fini(&p->all[i].shown);
     }
     mem_free(p->all);
-    *p = (struct asked){0};
+    *p = (struct prompts){0};
 }
 
 static enum status wrong(const json_t *found, const char *name, struct err *err)
@@ -76,26 +76,26 @@ static enum status read_one(struct asked_prompt *p, const json_t *value, bool te
                      json_found(value, found, sizeof found));
 }
 
-static enum status read_several(struct asked *p, const json_t *value, struct err *err)
+static enum status read_several(struct prompts *p, const json_t *value, struct err *err)
 {
     size_t n = json_array_size(value);
     const json_t *first = json_array_get(value, 0);
     if (n > LIMIT_CHOICES || !(json_is_string(first) || json_array_size(first) > 0))
         return wrong(value, "prompt", err);
-    enum status st = asked_make(p, (uint32_t)n, err);
+    enum status st = prompts_make(p, (uint32_t)n, err);
     for (size_t i = 0; i < n && st == STATUS_OK; i++)
         st = read_one(&p->all[i], json_array_get(value, i), json_is_string(first), i, err);
     return st;
 }
 
-enum status asked_read(struct asked *p, const json_t *value, struct err *err)
+enum status prompts_read(struct prompts *p, const json_t *value, struct err *err)
 {
     bool text = json_is_string(value);
     if (!text && json_array_size(value) == 0)
         return wrong(value, "prompt", err);
     if (!text && !json_is_number(json_array_get(value, 0)))
         return read_several(p, value, err);
-    enum status st = asked_make(p, 1, err);
+    enum status st = prompts_make(p, 1, err);
     if (st)
         return st;
     if (!text)
@@ -104,7 +104,8 @@ enum status asked_read(struct asked *p, const json_t *value, struct err *err)
     return STATUS_OK;
 }
 
-static enum status check_ids(const struct asked *p, uint32_t at, uint32_t n_vocab, struct err *err)
+static enum status check_ids(const struct prompts *p, uint32_t at, uint32_t n_vocab,
+                             struct err *err)
 {
     const struct tokens *ids = &p->all[at].ids;
     char name[NAME_BYTES];
@@ -123,7 +124,7 @@ static enum status check_ids(const struct asked *p, uint32_t at, uint32_t n_voca
 
 /* What the ids spell, if it and what the ones before spell is not too much: two bytes of a question
  * may be a token of a hundred. */
-static enum status spell(struct asked *p, uint32_t at, const struct tokenizer *t, struct err *err)
+static enum status spell(struct prompts *p, uint32_t at, const struct tokenizer *t, struct err *err)
 {
     struct asked_prompt *one = &p->all[at];
     size_t bytes = 0, len;
@@ -143,7 +144,7 @@ static enum status spell(struct asked *p, uint32_t at, const struct tokenizer *t
     return STATUS_OK;
 }
 
-static enum status tokenize(struct asked *p, uint32_t at, const struct tokenizer *t, bool echo,
+static enum status tokenize(struct prompts *p, uint32_t at, const struct tokenizer *t, bool echo,
                             struct err *err)
 {
     struct asked_prompt *one = &p->all[at];
@@ -154,17 +155,18 @@ static enum status tokenize(struct asked *p, uint32_t at, const struct tokenizer
     return st == STATUS_OK && echo ? spell(p, at, t, err) : st;
 }
 
-enum status asked_wanted(const struct asked *p, struct err *err)
+enum status prompts_wanted(const struct prompts *p, struct err *err)
 {
     if (p->dropped && atomic_load(p->dropped))
         return err_set(err, STATUS_UNAVAILABLE, "the client has left");
     return STATUS_OK;
 }
 
-enum status asked_tokenize(struct asked *p, const struct tokenizer *t, bool echo, struct err *err)
+enum status prompts_tokenize(struct prompts *p, const struct tokenizer *t, bool echo,
+                             struct err *err)
 {
     for (uint32_t i = 0; i < p->n; i++) {
-        enum status st = asked_wanted(p, err);
+        enum status st = prompts_wanted(p, err);
         if (st == STATUS_OK)
             st = tokenize(p, i, t, echo, err);
         if (st)
@@ -176,7 +178,7 @@ enum status asked_tokenize(struct asked *p, const struct tokenizer *t, bool echo
     return STATUS_OK;
 }
 
-enum status asked_forget_text(struct asked *p, bool echo, struct err *err)
+enum status prompts_forget_text(struct prompts *p, bool echo, struct err *err)
 {
     bool kept = true;
     for (uint32_t i = 0; i < p->n; i++) {
@@ -189,7 +191,7 @@ enum status asked_forget_text(struct asked *p, bool echo, struct err *err)
     return kept ? STATUS_OK : err_set(err, STATUS_NO_MEMORY, "no memory for the prompt");
 }
 
-size_t asked_shown(const struct asked *p)
+size_t prompts_shown(const struct prompts *p)
 {
     size_t bytes = 0;
     for (uint32_t i = 0; i < p->n; i++)
@@ -197,7 +199,7 @@ size_t asked_shown(const struct asked *p)
     return bytes;
 }
 
-const char *asked_text(const struct asked *p, uint32_t at, size_t *len)
+const char *prompts_text(const struct prompts *p, uint32_t at, size_t *len)
 {
     const struct asked_prompt *one = &p->all[at];
     *len = one->text ? one->len : one->shown.len;

@@ -23,27 +23,28 @@ struct asked_prompt {
     struct buf shown;  /* with echo: what ids spell, or the text when it is borrowed no longer */
 };
 
-/* Starts zeroed, ends with asked_fini. */
-struct asked {
+/* Starts zeroed, ends with prompts_fini. */
+struct prompts {
     struct asked_prompt *all;
     uint32_t n;
     const atomic_bool *dropped; /* true: nobody wants their tokens any more; NULL: somebody does */
 };
 
 /* Room for n prompts, all empty. */
-enum status asked_make(struct asked *p, uint32_t n, struct err *err);
-enum status asked_read(struct asked *p, const json_t *value, struct err *err);
+enum status prompts_make(struct prompts *p, uint32_t n, struct err *err);
+enum status prompts_read(struct prompts *p, const json_t *value, struct err *err);
 /* Tokenizes texts and checks ids; with `echo` also spells ids, in LIMIT_ECHO_BYTES together.
  * STATUS_UNAVAILABLE: they were dropped meanwhile, and the rest is not done. */
-enum status asked_tokenize(struct asked *p, const struct tokenizer *t, bool echo, struct err *err);
+enum status prompts_tokenize(struct prompts *p, const struct tokenizer *t, bool echo,
+                             struct err *err);
 /* STATUS_UNAVAILABLE: nobody wants their tokens any more. */
-enum status asked_wanted(const struct asked *p, struct err *err);
+enum status prompts_wanted(const struct prompts *p, struct err *err);
 /* Texts are borrowed no longer; those that echo shows become the prompt's own. */
-enum status asked_forget_text(struct asked *p, bool echo, struct err *err);
+enum status prompts_forget_text(struct prompts *p, bool echo, struct err *err);
 /* Bytes that it holds for echo. */
-size_t asked_shown(const struct asked *p);
+size_t prompts_shown(const struct prompts *p);
 /* The text that echo gives back, *len bytes. */
-const char *asked_text(const struct asked *p, uint32_t at, size_t *len);
-void asked_fini(struct asked *p);
+const char *prompts_text(const struct prompts *p, uint32_t at, size_t *len);
+void prompts_fini(struct prompts *p);
 
 #endif

@@ -8,11 +8,11 @@
 
 /* A kind of bucket: what a client has used of it is in the table, what is left of `most` is his. */
 struct rate {
-    struct buckets *used; /* NULL: there is no such bound */
+    struct client_buckets *used; /* NULL: there is no such bound */
     double per_second, most;
 };
 
-struct rates {
+struct rate_limit {
     struct rate requests, tokens;
 };
 
@@ -21,37 +21,38 @@ static enum status open_rate(struct rate *out, double per_second, double burst_s
     if (per_second <= 0)
         return STATUS_OK;
     *out = (struct rate){.per_second = per_second, .most = fmax(1, per_second * burst_s)};
-    return buckets_open(&out->used, LIMIT_RATE_CLIENTS, per_second, err);
+    return client_buckets_open(&out->used, LIMIT_RATE_CLIENTS, per_second, err);
 }
 
-enum status rates_open(struct rates **out, const struct rates_options *o, struct err *err)
+enum status rate_limit_open(struct rate_limit **out, const struct rate_limit_options *o,
+                            struct err *err)
 {
     enum status st;
-    struct rates *r = mem_zalloc(sizeof *r);
+    struct rate_limit *r = mem_zalloc(sizeof *r);
     if (!r)
         return err_set(err, STATUS_NO_MEMORY, "no memory for the rates of clients");
     if ((st = open_rate(&r->requests, o->requests, o->burst_s, err)) ||
         (st = open_rate(&r->tokens, o->tokens, o->burst_s, err))) {
-        rates_free(r);
+        rate_limit_free(r);
         return st;
     }
     *out = r;
     return STATUS_OK;
 }
 
-void rates_free(struct rates *r)
+void rate_limit_free(struct rate_limit *r)
 {
     if (!r)
         return;
-    buckets_close(r->requests.used);
-    buckets_close(r->tokens.used);
+    client_buckets_close(r->requests.used);
+    client_buckets_close(r->tokens.used);
     mem_free(r);
 }
 
 /* Until one more fits. */
 static int64_t until_one(const struct rate *r, const struct client *who, int64_t now_us)
 {
-    return r->used ? buckets_until_us(r->used, who, r->most - 1, now_us) : 0;
+    return r->used ? client_buckets_until_us(r->used, who, r->most - 1, now_us) : 0;
 }
 
 static enum status refuse(const struct rate *r, const char *flag, const char *what, int64_t wait_us,
@@ -63,8 +64,8 @@ static enum status refuse(const struct rate *r, const char *flag, const char *wh
                      what, r->per_second, flag, (double)wait_us / 1e6);
 }
 
-enum status rates_take(struct rates *r, const struct client *who, int64_t now_us, int64_t *wait_us,
-                       struct err *err)
+enum status rate_limit_take(struct rate_limit *r, const struct client *who, int64_t now_us,
+                            int64_t *wait_us, struct err *err)
 {
     int64_t requests_us = until_one(&r->requests, who, now_us);
     int64_t tokens_us = until_one(&r->tokens, who, now_us);
@@ -74,27 +75,28 @@ enum status rates_take(struct rates *r, const struct client *who, int64_t now_us
     if (requests_us > 0)
         return refuse(&r->requests, "--max-requests-per-second", "requests", requests_us, err);
     if (r->requests.used)
-        buckets_add(r->requests.used, who, 1, now_us);
+        client_buckets_add(r->requests.used, who, 1, now_us);
     return STATUS_OK;
 }
 
-void rates_charge(struct rates *r, const struct client *who, int64_t now_us, uint64_t tokens)
+void rate_limit_charge(struct rate_limit *r, const struct client *who, int64_t now_us,
+                       uint64_t tokens)
 {
     if (r->tokens.used)
-        buckets_add(r->tokens.used, who, (double)tokens, now_us);
+        client_buckets_add(r->tokens.used, who, (double)tokens, now_us);
 }
 
-static struct rates_level level(const struct rate *r, const struct client *who, int64_t now_us)
+static struct rate_limit_level level(const struct rate *r, const struct client *who, int64_t now_us)
 {
     if (!r->used)
-        return (struct rates_level){0};
-    return (struct rates_level){.most = r->most,
-                                .left = r->most - buckets_held(r->used, who, now_us),
-                                .full_us = buckets_until_us(r->used, who, 0, now_us)};
+        return (struct rate_limit_level){0};
+    return (struct rate_limit_level){.most = r->most,
+                                     .left = r->most - client_buckets_held(r->used, who, now_us),
+                                     .full_us = client_buckets_until_us(r->used, who, 0, now_us)};
 }
 
-void rates_look(const struct rates *r, const struct client *who, int64_t now_us,
-                struct rates_level *requests, struct rates_level *tokens)
+void rate_limit_look(const struct rate_limit *r, const struct client *who, int64_t now_us,
+                     struct rate_limit_level *requests, struct rate_limit_level *tokens)
 {
     *requests = level(&r->requests, who, now_us);
     *tokens = level(&r->tokens, who, now_us);

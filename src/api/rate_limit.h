@@ -17,30 +17,32 @@
 
 #include <stdint.h>
 
-struct rates;
+struct rate_limit;
 
-struct rates_options {
+struct rate_limit_options {
     double requests, tokens; /* a second; 0: no bound */
     double burst_s;
 };
 
 /* One bucket of a client. */
-struct rates_level {
+struct rate_limit_level {
     double most;     /* that it holds; 0: there is no such bucket */
     double left;     /* below zero: owed */
     int64_t full_us; /* from now until it is full */
 };
 
-enum status rates_open(struct rates **out, const struct rates_options *o, struct err *err);
-void rates_free(struct rates *r);
+enum status rate_limit_open(struct rate_limit **out, const struct rate_limit_options *o,
+                            struct err *err);
+void rate_limit_free(struct rate_limit *r);
 
 /* One request more. STATUS_OVERLOADED: err->param is the flag that refuses it, and in *wait_us it
  * is taken if nothing else is charged. now_us: of a clock that does not go back. */
-enum status rates_take(struct rates *r, const struct client *who, int64_t now_us, int64_t *wait_us,
-                       struct err *err);
+enum status rate_limit_take(struct rate_limit *r, const struct client *who, int64_t now_us,
+                            int64_t *wait_us, struct err *err);
 /* Tokens that were read, or generated, for him. */
-void rates_charge(struct rates *r, const struct client *who, int64_t now_us, uint64_t tokens);
-void rates_look(const struct rates *r, const struct client *who, int64_t now_us,
-                struct rates_level *requests, struct rates_level *tokens);
+void rate_limit_charge(struct rate_limit *r, const struct client *who, int64_t now_us,
+                       uint64_t tokens);
+void rate_limit_look(const struct rate_limit *r, const struct client *who, int64_t now_us,
+                     struct rate_limit_level *requests, struct rate_limit_level *tokens);
 
 #endif

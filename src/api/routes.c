@@ -35,7 +35,7 @@ static const struct route routes[] = {
     {"/v1/models/", "GET", true, model},
     {"/v1/debug/requests", "GET", true, requests},
     {"/v1/debug/stats", "GET", true, stats},
-    {"/v1/debug/stream", "GET", true, live_begin},
+    {"/v1/debug/stream", "GET", true, event_stream_begin},
     {"/metrics", "GET", false, metrics},
     {"/health", "GET", false, health},
     {"/ready", "GET", false, ready},
@@ -47,9 +47,9 @@ static const struct route routes[] = {
 
 static void ask(struct server *s, struct http_exchange *x, enum openai_kind kind)
 {
-    call_begin(
-        s, x,
-        &(struct call_question){.kind = kind, .form = &stream_form, .body = http_take_body(x)});
+    completion_begin(s, x,
+                     &(struct completion_question){
+                         .kind = kind, .form = &openai_sse_format, .body = http_take_body(x)});
 }
 
 static void chat(struct server *s, struct http_exchange *x)
@@ -178,7 +178,7 @@ static void requests(struct server *s, struct http_exchange *x)
 {
     struct buf out = {0};
     struct err e;
-    if (debug_requests(s, x, &out, &e))
+    if (debug_page_requests(s, x, &out, &e))
         http_fail(x, &e, NULL);
     else
         reply(x, 200, &out);
@@ -187,7 +187,7 @@ static void requests(struct server *s, struct http_exchange *x)
 static void stats(struct server *s, struct http_exchange *x)
 {
     struct buf out = {0};
-    debug_stats(s, &out);
+    debug_page_stats(s, &out);
     reply(x, 200, &out);
 }
 
@@ -279,8 +279,8 @@ static enum status no_path(const char *path, struct err *err)
 struct judged {
     const struct route *route;
     uint64_t key;
-    struct salt_secret *secret; /* to be filled; NULL: not yet needed */
-    struct http_refusal why;    /* of a refusal; its origin in any case */
+    struct key_secret *secret; /* to be filled; NULL: not yet needed */
+    struct http_refusal why;   /* of a refusal; its origin in any case */
 };
 
 static enum status check_access(struct server *s, const struct http_head *head,
@@ -348,9 +348,9 @@ bool routes_admit(void *server, const struct http_head *head, const struct socka
     *why = j.why;
     if (st)
         return false;
-    struct client who = admit_client(s, j.route->needs_key, j.key, peer);
+    struct client who = client_admission_client(s, j.route->needs_key, j.key, peer);
     size_t announced = head->announced == HTTP_UNANNOUNCED ? 0 : head->announced;
-    if (admit_body(&s->request_memory, held, &who, announced, &why->err) == STATUS_OK)
+    if (client_admission_body(&s->request_memory, held, &who, announced, &why->err) == STATUS_OK)
         return true;
     why->code = http_code_memory;
     return false;

@@ -30,7 +30,7 @@ const char *server_state_name(enum server_state state)
 static void state_changed(struct server *s)
 {
     grpc_health_changed(s);
-    live_changed(s);
+    event_stream_changed(s);
 }
 
 /* The loader thread */
@@ -39,18 +39,18 @@ static enum status warm_up(struct server *s, struct err *err)
 {
     const char *path = s->options.warm_prompts;
     struct engine_info info;
-    struct warm w = {0};
+    struct warm_prompts w = {0};
     int64_t start = clock_now_us();
     engine_info(s->engine, &info);
     enum status st = STATUS_OK;
     if (path)
-        st = warm_read(&w, path, &s->loader, info.n_ctx, s->keyed, err);
+        st = warm_prompts_read(&w, path, &s->loader, info.n_ctx, s->keyed, err);
     if (st == STATUS_OK)
         st = engine_warm(s->engine, w.all, w.n, err);
     if (st == STATUS_OK && path)
         log_info("server.warm_prompts", "prompts=%u seconds=%.3f", w.n,
                  (double)(clock_now_us() - start) / 1e6);
-    warm_fini(&w);
+    warm_prompts_fini(&w);
     return st;
 }
 
@@ -104,7 +104,7 @@ static void on_engine(evutil_socket_t fd, short what, void *arg)
     engine_events_clear(s->engine);
     look_for_failure(s);
     while ((r = engine_next_event(s->engine)))
-        reply_news(request_user(r));
+        completion_output_news(request_user(r));
 }
 
 /* Of one connection: a head, what is read at once, what comes ahead of an answer, what is on its
@@ -193,19 +193,19 @@ static size_t between(size_t n, size_t least, size_t most)
 /* What can be had without a key fills a quarter of the one, and a budget beside the other. */
 static void share_memory(struct server *s, size_t request, size_t unsent)
 {
-    budget_resize(&s->request_memory, request);
-    budget_resize(&s->stream_memory, request);
-    budget_resize(&s->open_memory, unsent / 4);
-    budget_resize(&s->unsent_memory, unsent - unsent / 4);
+    byte_budget_resize(&s->request_memory, request);
+    byte_budget_resize(&s->stream_memory, request);
+    byte_budget_resize(&s->open_memory, unsent / 4);
+    byte_budget_resize(&s->unsent_memory, unsent - unsent / 4);
 }
 
 static void open_budgets(struct server *s)
 {
-    struct budget *const all[] = {&s->request_memory, &s->stream_memory, &s->unsent_memory,
-                                  &s->open_memory};
+    struct byte_budget *const all[] = {&s->request_memory, &s->stream_memory, &s->unsent_memory,
+                                       &s->open_memory};
     const struct server_options *o = &s->options;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        budget_init(all[i], 0);
+        byte_budget_init(all[i], 0);
     share_memory(s, o->request_memory ? o->request_memory : LIMIT_REQUEST_MEMORY_LEAST,
                  o->unsent_memory ? o->unsent_memory : LIMIT_UNSENT_MEMORY_LEAST);
 }
@@ -241,7 +241,7 @@ static void on_loaded(evutil_socket_t fd, short what, void *arg)
     }
     engine_info(s->engine, &s->info);
     size_memory(s);
-    slice_short(); /* all threads that compute have been started */
+    sched_slice_short(); /* all threads that compute have been started */
     s->model_name = s->options.served_model_name ? s->options.served_model_name : s->loader.name;
     s->state = SERVER_READY;
     state_changed(s);
@@ -258,9 +258,10 @@ static void set_deadline(struct server *s, uint32_t seconds)
 
 void server_call_ended(struct server *s)
 {
-    if (s->state == SERVER_DRAINING && !s->calls && s->n_awaited == 0 && live_is_over(s->live))
+    if (s->state == SERVER_DRAINING && !s->calls && s->n_awaited == 0 &&
+        event_stream_is_over(s->live))
         event_base_loopbreak(s->base);
-    trim_soon(s->trim);
+    memory_trim_soon(s->trim);
 }
 
 static void awaited_ended(void *server)
@@ -284,7 +285,7 @@ static bool is_busy(void *server)
 
 static void on_left(void *server)
 {
-    trim_soon(((struct server *)server)->trim);
+    memory_trim_soon(((struct server *)server)->trim);
 }
 
 uint32_t server_connections(const struct server *s)
@@ -293,7 +294,7 @@ uint32_t server_connections(const struct server *s)
 }
 
 enum status server_check_key(const struct server *s, const char *authorization, uint64_t *key,
-                             struct salt_secret *secret, struct err *err)
+                             struct key_secret *secret, struct err *err)
 {
     enum status st = keys_check(s->keys, authorization, key, err);
     if (st || !s->keyed || !secret)
@@ -310,7 +311,7 @@ static void on_deadline(evutil_socket_t fd, short what, void *arg)
     (void)what;
     if (!s->cancelled) {
         s->cancelled = true;
-        call_cancel_all(s);
+        completion_cancel_all(s);
         set_deadline(s, LIMIT_LINGER_SECONDS);
         return;
     }
@@ -422,15 +423,15 @@ static void set_access(struct server *s)
 static enum status open_clients(struct server *s, struct err *err)
 {
     const struct server_options *o = &s->options;
-    const struct rates_options rates = {
+    const struct rate_limit_options rates = {
         .requests = o->request_rate, .tokens = o->token_rate, .burst_s = o->rate_burst_s};
     enum status st = STATUS_OK;
     if (o->max_per_client > 0)
-        st = clients_open(&s->clients, o->max_per_client, 2 * o->max_connections, err);
+        st = client_limit_open(&s->clients, o->max_per_client, 2 * o->max_connections, err);
     if (st == STATUS_OK && o->max_per_address > 0)
-        st = clients_open(&s->addresses, o->max_per_address, 2 * o->max_connections, err);
+        st = client_limit_open(&s->addresses, o->max_per_address, 2 * o->max_connections, err);
     if (st == STATUS_OK && (rates.requests > 0 || rates.tokens > 0))
-        st = rates_open(&s->rates, &rates, err);
+        st = rate_limit_open(&s->rates, &rates, err);
     return st;
 }
 
@@ -479,12 +480,12 @@ static enum status open_all(struct server *s, struct err *err)
                                   .tls_key = o->tls_key,
                                   .workers = s->text};
     if ((st = keys_load(&s->keys, o->api_key_file, err)) ||
-        (st = salt_secret_make(&s->secret, err)) || (st = wake_init(&s->loaded, err)) ||
+        (st = cache_salt_secret_make(&s->secret, err)) || (st = wake_init(&s->loaded, err)) ||
         (st = open_events(s, err)) ||
         (st = http1_open(&s->http, s->base, &http, routes_dispatch, s, err)) ||
         (st = o->grpc_port >= 0 ? http2_open(&s->http2, s->base, &http2, grpc_dispatch, s, err)
                                 : STATUS_OK) ||
-        (st = trim_open(&s->trim, s->base, s->text, is_busy, s, err)) ||
+        (st = memory_trim_open(&s->trim, s->base, s->text, is_busy, s, err)) ||
         (st = o->record ? trace_open(&s->trace, o->record_fd, o->record, err) : STATUS_OK))
         return st;
     set_access(s);
@@ -506,11 +507,11 @@ static bool loader_ended(struct server *s)
 static void finish_calls(struct server *s)
 {
     struct request *r;
-    call_cancel_all(s);
+    completion_cancel_all(s);
     while (s->calls) {
         engine_wait(s->engine);
         while ((r = engine_next_event(s->engine)))
-            reply_news(request_user(r));
+            completion_output_news(request_user(r));
     }
 }
 
@@ -525,7 +526,7 @@ static void close_all(struct server *s)
     http1_close(s->http);
     http2_close(s->http2);
     text_worker_close(s->text);
-    trim_close(s->trim);
+    memory_trim_close(s->trim);
     s->trim = NULL;
     if (s->engine)
         finish_calls(s);
@@ -539,9 +540,9 @@ static void close_all(struct server *s)
     free_event(s->deadline_event);
     wake_fini(&s->loaded);
     keys_free(s->keys);
-    clients_free(s->clients);
-    clients_free(s->addresses);
-    rates_free(s->rates);
+    client_limit_free(s->clients);
+    client_limit_free(s->addresses);
+    rate_limit_free(s->rates);
     explicit_bzero(&s->secret, sizeof s->secret);
     if (s->base)
         event_base_free(s->base);

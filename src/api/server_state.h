@@ -38,24 +38,24 @@ struct server {
     struct http1 *http;
     struct http2 *http2; /* NULL without --grpc-port */
     struct keys *keys;
-    bool keyed;                  /* each API key has cached prompts of its own ... */
-    struct salt_secret secret;   /* ... by this secret of the process: see salt.h */
-    struct access access;        /* before the first request: which pages may ask, by which names */
-    struct budget unsent_memory; /* answers that clients have not taken ... */
-    struct budget open_memory;   /* ... and those of them for which no key is asked */
-    struct budget request_memory; /* the bodies of requests, until they are tokens */
-    struct budget stream_memory;  /* streams of HTTP/2, and bodies that need no key */
-    struct clients *clients;      /* NULL without --max-requests-per-client */
-    struct clients *addresses;    /* of connections; NULL without --max-connections-per-address */
-    struct rates *rates; /* NULL without --max-requests-per-second, --max-tokens-per-second */
+    bool keyed;               /* each API key has cached prompts of its own ... */
+    struct key_secret secret; /* ... by this secret of the process: see salt.h */
+    struct access access;     /* before the first request: which pages may ask, by which names */
+    struct byte_budget unsent_memory;  /* answers that clients have not taken ... */
+    struct byte_budget open_memory;    /* ... and those of them for which no key is asked */
+    struct byte_budget request_memory; /* the bodies of requests, until they are tokens */
+    struct byte_budget stream_memory;  /* streams of HTTP/2, and bodies that need no key */
+    struct client_limit *clients;      /* NULL without --max-requests-per-client */
+    struct client_limit *addresses; /* of connections; NULL without --max-connections-per-address */
+    struct rate_limit *rates; /* NULL without --max-requests-per-second, --max-tokens-per-second */
     struct text_worker *text;
-    struct trim *trim;
+    struct memory_trim *trim;
     struct trace *trace; /* NULL without --record */
     struct metrics metrics;
-    struct recent recent;
-    struct live *live;          /* NULL while nobody listens */
+    struct request_log recent;
+    struct event_stream *live;  /* NULL while nobody listens */
     struct grpc_watch *watches; /* who watches the health by gRPC */
-    struct call *calls;         /* all calls under way, from call_begin to their log line */
+    struct completion *calls;   /* all calls under way, from completion_begin to their log line */
     uint32_t n_awaited;         /* exchanges of server_await that have not ended */
 
     /* filled by the loader thread */
@@ -90,7 +90,7 @@ uint32_t server_connections(const struct server *s);
  * (NULL: not asked for) makes the salts of its prompts. STATUS_UNAUTHENTICATED, STATUS_NO_MEMORY.
  */
 enum status server_check_key(const struct server *s, const char *authorization, uint64_t *key,
-                             struct salt_secret *secret, struct err *err);
+                             struct key_secret *secret, struct err *err);
 
 /* routes.c: the http_handler and the http_admit, arg the server. */
 void routes_dispatch(void *server, struct http_exchange *x);
@@ -108,20 +108,21 @@ void grpc_dispatch(void *server, struct http_exchange *x);
 void grpc_health_changed(struct server *s);
 
 /* call.c: a completion, from its body to its log line. */
-struct call;
+struct completion;
 struct choice; /* one of its answers: the user of an engine's request */
-struct call_question {
+struct completion_question {
     enum openai_kind kind;
-    const struct form *form;
+    const struct wire_format *form;
     struct evbuffer *body; /* taken over; NULL: there was no memory for it */
     bool stream;           /* the answer is a stream, whatever the body says */
     float timeout_s;       /* that came beside it; 0: none */
     int64_t coalesce_us;   /* tokens of a stream gather for so long after each message */
 };
-void call_begin(struct server *s, struct http_exchange *x, const struct call_question *question);
-void call_cancel_all(struct server *s);
+void completion_begin(struct server *s, struct http_exchange *x,
+                      const struct completion_question *question);
+void completion_cancel_all(struct server *s);
 
 /* reply.c: the engine has news of the choice. */
-void reply_news(struct choice *ch);
+void completion_output_news(struct choice *ch);
 
 #endif

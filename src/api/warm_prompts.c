@@ -17,7 +17,7 @@ struct reader {
     struct err *err;
 };
 
-static enum status add(struct warm *w, const struct reader *r, struct tokens *ids,
+static enum status add(struct warm_prompts *w, const struct reader *r, struct tokens *ids,
                        const struct prefix_salt *salt)
 {
     bool salted = (salt->word[0] | salt->word[1]) != 0;
@@ -49,7 +49,8 @@ static enum status add(struct warm *w, const struct reader *r, struct tokens *id
     return STATUS_OK;
 }
 
-static enum status read_line(struct warm *w, const struct reader *r, const char *line, size_t len)
+static enum status read_line(struct warm_prompts *w, const struct reader *r, const char *line,
+                             size_t len)
 {
     struct openai_request q = {0};
     json_t *json;
@@ -59,17 +60,17 @@ static enum status read_line(struct warm *w, const struct reader *r, const char 
     if (st)
         return st;
     bool chat = json_object_get(json, "messages") != NULL;
-    st = openai_read(&q, chat ? OPENAI_CHAT : OPENAI_COMPLETION, json, r->err);
+    st = openai_request_read(&q, chat ? OPENAI_CHAT : OPENAI_COMPLETION, json, r->err);
     if (st == STATUS_OK)
-        st = openai_tokenize(&q, r->loader, 0, r->err);
+        st = openai_request_tokenize(&q, r->loader, 0, r->err);
     for (uint32_t i = 0; i < q.prompts.n && st == STATUS_OK; i++)
         st = add(w, r, &q.prompts.all[i].ids, &q.params.salt);
     openai_request_fini(&q);
     return st;
 }
 
-enum status warm_read(struct warm *w, const char *path, const struct loader *loader, uint32_t n_ctx,
-                      bool keyed, struct err *err)
+enum status warm_prompts_read(struct warm_prompts *w, const char *path, const struct loader *loader,
+                              uint32_t n_ctx, bool keyed, struct err *err)
 {
     struct reader r = {.loader = loader, .n_ctx = n_ctx, .keyed = keyed, .err = err};
     FILE *f = fopen(path, "re");
@@ -92,10 +93,10 @@ enum status warm_read(struct warm *w, const char *path, const struct loader *loa
     return st;
 }
 
-void warm_fini(struct warm *w)
+void warm_prompts_fini(struct warm_prompts *w)
 {
     for (uint32_t i = 0; i < w->n; i++)
         request_params_fini(&w->all[i]);
     mem_free(w->all);
-    *w = (struct warm){0};
+    *w = (struct warm_prompts){0};
 }

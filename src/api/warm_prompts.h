@@ -13,16 +13,16 @@
 #include "engine/engine.h"
 #include "model/loader.h"
 
-/* Starts zeroed, ends with warm_fini. */
-struct warm {
+/* Starts zeroed, ends with warm_prompts_fini. */
+struct warm_prompts {
     struct request_params *all;
     uint32_t n, n_public; /* the public ones go first */
 };
 
 /* Errors name the line. A prompt must leave room for a token in n_ctx. With keyed each API key has
  * salts of its own, which a line cannot name: a cache_salt is an error then. */
-enum status warm_read(struct warm *w, const char *path, const struct loader *loader, uint32_t n_ctx,
-                      bool keyed, struct err *err);
-void warm_fini(struct warm *w);
+enum status warm_prompts_read(struct warm_prompts *w, const char *path, const struct loader *loader,
+                              uint32_t n_ctx, bool keyed, struct err *err);
+void warm_prompts_fini(struct warm_prompts *w);
 
 #endif

@@ -8,7 +8,7 @@
 #include "http/http.h"
 #include "api/openai_request.h"
 
-struct form {
+struct wire_format {
     /* Any thread: the body, as a question. */
     enum status (*read)(struct openai_request *out, enum openai_kind kind, const char *bytes,
                         size_t len, struct err *err);
@@ -18,10 +18,11 @@ struct form {
     const char *accepted; /* what a stream begins with, so that clients know */
     const char *silence;  /* what is said when nothing came for a while; NULL: neither is said */
     /* Appends what is new of a choice. */
-    void (*text)(struct buf *out, const struct answer *a, const struct answer_choice *c);
+    void (*text)(struct buf *out, const struct openai_response *a,
+                 const struct openai_response_choice *c);
     /* Appends its end; with `end` it was the last choice's. */
-    void (*finish)(struct buf *out, const struct answer *a, const struct answer_choice *c,
-                   const struct answer_end *end);
+    void (*finish)(struct buf *out, const struct openai_response *a,
+                   const struct openai_response_choice *c, const struct openai_response_end *end);
     /* Appends what broke the answer off, where the end does not say it; NULL: it does. */
     void (*error)(struct buf *out, const struct err *err);
     const char *no_memory; /* what there is no memory to say of the answer; NULL: the end says it */
@@ -30,9 +31,11 @@ struct form {
 
     /* A whole answer: head, choices, tail. */
     const char *between; /* choices */
-    void (*head)(struct buf *out, const struct answer *a);
-    void (*choice)(struct buf *out, const struct answer *a, const struct answer_choice *c);
-    void (*tail)(struct buf *out, const struct answer *a, const struct answer_end *end);
+    void (*head)(struct buf *out, const struct openai_response *a);
+    void (*choice)(struct buf *out, const struct openai_response *a,
+                   const struct openai_response_choice *c);
+    void (*tail)(struct buf *out, const struct openai_response *a,
+                 const struct openai_response_end *end);
     void (*reply)(struct http_exchange *x, const struct buf *whole);
 
     enum openai_kind logprobs[2]; /* by kind: as which they are told (token_json.h) */

@@ -48,7 +48,7 @@ static void number_cores(struct place *places, int n)
     }
 }
 
-int places_find_in(const char *sys, const cpu_set_t *allowed, struct place *out, int cap)
+int cpu_topology_find_in(const char *sys, const cpu_set_t *allowed, struct place *out, int cap)
 {
     int n = 0;
     for (int cpu = 0; cpu < CPU_SETSIZE && n < cap; cpu++) {
@@ -65,7 +65,7 @@ int places_find_in(const char *sys, const cpu_set_t *allowed, struct place *out,
     return n;
 }
 
-int places_find(const cpu_set_t *allowed, struct place *out, int cap)
+int cpu_topology_find(const cpu_set_t *allowed, struct place *out, int cap)
 {
-    return places_find_in("/sys/devices/system/cpu", allowed, out, cap);
+    return cpu_topology_find_in("/sys/devices/system/cpu", allowed, out, cap);
 }

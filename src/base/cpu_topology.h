@@ -17,9 +17,9 @@ struct place {
 };
 
 /* Those of a mask, best first; returns how many, at most `cap`. */
-int places_find(const cpu_set_t *allowed, struct place *out, int cap);
+int cpu_topology_find(const cpu_set_t *allowed, struct place *out, int cap);
 
 /* The same with `sys` for /sys/devices/system/cpu. */
-int places_find_in(const char *sys, const cpu_set_t *allowed, struct place *out, int cap);
+int cpu_topology_find_in(const char *sys, const cpu_set_t *allowed, struct place *out, int cap);
 
 #endif

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-size_t names_find(names_at *at, const char *name, char *known, size_t size)
+size_t name_table_find(name_table_at *at, const char *name, char *known, size_t size)
 {
     const char *one, *about;
     size_t len = 0;
@@ -14,5 +14,5 @@ size_t names_find(names_at *at, const char *name, char *known, size_t size)
         snprintf(known + len, size - len, "%s%s", i > 0 ? ", " : "", one);
         len = strlen(known);
     }
-    return NAMES_NONE;
+    return NAME_TABLE_NONE;
 }

@@ -7,12 +7,12 @@
 #include <stdint.h>
 
 /* The i-th name and what it is for; false past the end. */
-typedef bool names_at(size_t i, const char **name, const char **about);
+typedef bool name_table_at(size_t i, const char **name, const char **about);
 
-#define NAMES_NONE SIZE_MAX
+#define NAME_TABLE_NONE SIZE_MAX
 
-/* Which of them `name` is. When it is none: NAMES_NONE, and `known` has them all, "a, b, c", for
- * the error; cut when `size` is too small. */
-size_t names_find(names_at *at, const char *name, char *known, size_t size);
+/* Which of them `name` is. When it is none: NAME_TABLE_NONE, and `known` has them all, "a, b, c",
+ * for the error; cut when `size` is too small. */
+size_t name_table_find(name_table_at *at, const char *name, char *known, size_t size);
 
 #endif

@@ -174,7 +174,7 @@ static void find_places(struct pool *p)
         p->allowed = fenced_by->allowed;
     else if (sched_getaffinity(0, sizeof p->allowed, &p->allowed) != 0)
         CPU_ZERO(&p->allowed);
-    p->n_places = places_find(&p->allowed, p->places, CPU_SETSIZE);
+    p->n_places = cpu_topology_find(&p->allowed, p->places, CPU_SETSIZE);
     for (int i = 0; i < p->n_places; i++)
         p->n_cores += p->places[i].turn == 0;
     p->fenced = p->n_threads > 1 && p->n_threads <= p->n_places;

@@ -17,7 +17,7 @@ struct attributes {
     uint64_t runtime, deadline, period; /* runtime, of SCHED_OTHER: the slice */
 };
 
-void slice_short(void)
+void sched_slice_short(void)
 {
     const struct attributes a = {.size = sizeof a,
                                  .policy = SCHED_OTHER,

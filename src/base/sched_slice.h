@@ -6,6 +6,6 @@
  * 6.12 Linux lets a thread with a shorter slice pre-empt one with a longer, which else keeps its
  * processor for milliseconds, less nice or not. Older kernels do not know of it. Threads that it
  * starts from then on inherit that. */
-void slice_short(void);
+void sched_slice_short(void);
 
 #endif

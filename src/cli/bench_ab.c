@@ -1,3 +1,4 @@
+#include "bench/client/target_open.h"
 #include "cli/bench_ab.h"
 
 #include "base/limits.h"

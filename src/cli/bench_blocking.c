@@ -1,9 +1,10 @@
+#include "bench/client/target_open.h"
 #include "cli/bench_blocking.h"
 
 #include "bench/kinds/blocking.h"
 #include "bench/client/child_server.h"
 #include "bench/result/environment.h"
-#include "bench/report/table.h"
+#include "bench/result/table.h"
 
 #include <string.h>
 
@@ -15,7 +16,7 @@ struct job {
     struct target *targets[BLOCKING_MODES]; /* who answers; NULL: nobody, so it is not measured */
     const struct tokenizer *tokenizer;      /* NULL: unknown */
     struct loader loader;                   /* our own servers': for the tokenizer */
-    struct child children[BLOCKING_MODES];
+    struct child_server children[BLOCKING_MODES];
     json_t *environment;
 };
 
@@ -88,7 +89,7 @@ static enum status load(void *arg, struct loader *out, struct err *err)
     return loader_open(out, arg, NULL, NULL, err);
 }
 
-static enum status start(struct child *child, const struct bench_blocking *b,
+static enum status start(struct child_server *child, const struct bench_blocking *b,
                          enum blocking_mode mode, struct err *err)
 {
     struct options options = b->target->options;
@@ -102,7 +103,7 @@ static enum status start(struct child *child, const struct bench_blocking *b,
         options.engine = "cpu-sync";
     enum status status = options_engine(&options, &server.engine, err);
     server.engine.n_slots = b->at_once;
-    return status == STATUS_OK ? child_start(child, &server, err) : status;
+    return status == STATUS_OK ? child_server_start(child, &server, err) : status;
 }
 
 /* All processes are forked before the first connection, which may start a thread. */
@@ -136,7 +137,7 @@ static void stop_all(struct job *job)
         if (job->targets[i])
             job->targets[i]->ops->close(job->targets[i]);
     for (int i = 0; i < BLOCKING_MODES; i++)
-        child_stop(&job->children[i]);
+        child_server_stop(&job->children[i]);
 }
 
 static enum status describe_own(struct job *job, struct err *err)

@@ -1,3 +1,4 @@
+#include "bench/client/target_open.h"
 #include "cli/bench_common.h"
 
 #include "base/buf.h"
@@ -6,7 +7,7 @@
 #include "base/mem.h"
 #include "bench/result/environment.h"
 #include "bench/kinds/streaming_table.h"
-#include "text/utf8.h"
+#include "base/utf8.h"
 
 #include <errno.h>
 #include <signal.h>

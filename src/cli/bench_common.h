@@ -5,7 +5,7 @@
 #include "base/buf.h"
 #include "bench/load/measure.h"
 #include "bench/result/result.h"
-#include "bench/client/target.h"
+#include "bench/load/target.h"
 #include "cli/flags.h"
 #include "cli/options.h"
 

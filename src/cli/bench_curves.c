@@ -1,3 +1,4 @@
+#include "bench/client/target_open.h"
 #include "cli/bench_curves.h"
 
 #include "base/limits.h"

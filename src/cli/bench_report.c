@@ -60,7 +60,7 @@ static enum status write_page(const struct args *a, const struct figures_file *f
                               const struct figures *f, struct err *err)
 {
     struct buf page = {0};
-    page_write(&page, files, a->n_files, f);
+    report_page_write(&page, files, a->n_files, f);
     enum status st = write_file(&page, a->html, "--html", err);
     buf_fini(&page);
     return st;

@@ -4,7 +4,7 @@
 #include "base/limits.h"
 #include "bench/result/environment.h"
 #include "bench/kinds/roofline.h"
-#include "bench/report/table.h"
+#include "bench/result/table.h"
 #include "cli/bench_common.h"
 #include "cli/flags.h"
 

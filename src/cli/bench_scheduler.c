@@ -16,7 +16,7 @@
 struct args {
     struct bench_common common;
     struct bench_target_options target; /* never a URL */
-    int mode;                           /* enum modes; -1: not given */
+    int mode;                           /* enum scheduler_bench; -1: not given */
     uint32_t num_requests;
     uint32_t prompt_tokens;
     uint32_t max_new_tokens;
@@ -25,7 +25,7 @@ struct args {
 };
 
 static const char *const mode_names[] = {
-    [MODES_ONLINE] = "online", [MODES_OFFLINE] = "offline", NULL};
+    [SCHEDULER_BENCH_ONLINE] = "online", [SCHEDULER_BENCH_OFFLINE] = "offline", NULL};
 
 // clang-format off
 static const struct flag own_flags[] = {
@@ -58,7 +58,7 @@ static const char about[] =
 /* One run of the command. */
 struct job {
     const struct args *args;
-    enum modes mode;
+    enum scheduler_bench mode;
     struct workload_options workload;
     struct bench_target target;
     struct measurement measurement;
@@ -70,8 +70,8 @@ static enum status check(struct job *job, struct err *err)
     const struct args *a = job->args;
     if (a->mode < 0)
         return err_param(err, STATUS_INVALID, "--mode", "--mode online|offline is required");
-    job->mode = (enum modes)a->mode;
-    if (job->mode == MODES_OFFLINE && (a->request_rate > 0 || a->burstiness > 0))
+    job->mode = (enum scheduler_bench)a->mode;
+    if (job->mode == SCHEDULER_BENCH_OFFLINE && (a->request_rate > 0 || a->burstiness > 0))
         return err_param(err, STATUS_INVALID, "--request-rate",
                          "%s goes with --mode online; offline, all requests are there at once",
                          a->request_rate > 0 ? "--request-rate" : "--burstiness");
@@ -80,9 +80,9 @@ static enum status check(struct job *job, struct err *err)
     job->workload.prompt_tokens = a->prompt_tokens;
     job->workload.max_new_tokens = a->max_new_tokens;
     job->workload.ignore_eos = true;
-    job->workload.stream = job->mode == MODES_ONLINE;
+    job->workload.stream = job->mode == SCHEDULER_BENCH_ONLINE;
     job->workload.seed = a->common.seed;
-    if (job->mode == MODES_ONLINE) {
+    if (job->mode == SCHEDULER_BENCH_ONLINE) {
         job->workload.request_rate = a->request_rate > 0 ? a->request_rate : DEFAULT_RATE;
         job->workload.burstiness = a->burstiness > 0 ? a->burstiness : 1;
     }
@@ -94,12 +94,12 @@ static enum status measure(struct job *job, struct err *err)
     struct target *t = job->target.target;
     struct measure_options options =
         bench_common_measure(&job->args->common, job->target.tokenizer, job->stop);
-    if (job->mode == MODES_ONLINE)
+    if (job->mode == SCHEDULER_BENCH_ONLINE)
         bench_common_start_each(&options, &job->target);
     enum status st =
-        job->mode == MODES_ONLINE
+        job->mode == SCHEDULER_BENCH_ONLINE
             ? measure_run(t, &job->workload, &options, &job->measurement, err)
-            : modes_measure_offline(t, &job->workload, &options, &job->measurement, err);
+            : scheduler_bench_measure_offline(t, &job->workload, &options, &job->measurement, err);
     bench_common_progress_clear();
     return st;
 }
@@ -109,11 +109,11 @@ static enum status report(struct job *job, struct err *err)
     const struct bench_common *common = &job->args->common;
     struct buf table = {0};
     struct result result;
-    modes_table(&table, job->mode, &job->measurement, &job->workload, job->target.target);
-    result_init(&result, "scheduler", common->note, modes_workload_json(job->mode, &job->workload),
-                job->target.environment);
+    scheduler_bench_table(&table, job->mode, &job->measurement, &job->workload, job->target.target);
+    result_init(&result, "scheduler", common->note,
+                scheduler_bench_workload_json(job->mode, &job->workload), job->target.environment);
     job->target.environment = NULL;
-    modes_result(job->mode, &job->measurement, &result);
+    scheduler_bench_result(job->mode, &job->measurement, &result);
     return bench_common_finish(common, &table, &result, &job->measurement, err);
 }
 

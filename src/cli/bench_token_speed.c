@@ -58,7 +58,7 @@ static const char about[] =
 struct job {
     const struct args *args;
     struct token_speed_options options;
-    struct prompts prompts;
+    struct prompt_set prompts;
     struct bench_target target;
     struct measurement measurement;
     const atomic_bool *stop;
@@ -94,8 +94,8 @@ static enum status run(struct job *job, struct args *args, struct err *err)
 {
     enum status st = bench_common_check(&args->common, err);
     if (!st)
-        st = args->prompts ? prompts_read(&job->prompts, args->prompts, err)
-                           : prompts_standard(&job->prompts, err);
+        st = args->prompts ? prompt_set_read(&job->prompts, args->prompts, err)
+                           : prompt_set_standard(&job->prompts, err);
     if (!st)
         st = bench_common_open(&job->target, &args->target, args->concurrency, err);
     if (!st)
@@ -138,6 +138,6 @@ int bench_token_speed_main(int argc, char **argv)
     enum status st = run(&job, &args, &err);
     measure_fini(&job.measurement);
     bench_common_close(&job.target);
-    prompts_fini(&job.prompts);
+    prompt_set_fini(&job.prompts);
     return bench_common_exit(COMMAND, st, &err);
 }

@@ -62,7 +62,7 @@ static enum status run(struct args *a, struct err *err)
         return st;
     bool terminal = isatty(STDERR_FILENO);
     const struct loader_options open = {.path = a->paths[0], .model_only = true, .lazy = true};
-    const struct recast_options recast = {
+    const struct requantize_options recast = {
         .type = (enum tensor_type)a->type,
         .n_threads = (int)a->n_threads,
         .progress = terminal ? show_progress : NULL,
@@ -79,7 +79,7 @@ static enum status run(struct args *a, struct err *err)
     return st;
 }
 
-int convert_main(int argc, char **argv)
+int convert_command_main(int argc, char **argv)
 {
     struct args args = {.type = -1};
     struct flag_set set = {

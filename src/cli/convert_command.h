@@ -2,6 +2,6 @@
 #ifndef FIRSTLIGHT_CLI_CONVERT_COMMAND_H
 #define FIRSTLIGHT_CLI_CONVERT_COMMAND_H
 
-int convert_main(int argc, char **argv);
+int convert_command_main(int argc, char **argv);
 
 #endif

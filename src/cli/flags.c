@@ -1,7 +1,7 @@
 #include "cli/flags.h"
 
 #include "base/mem.h"
-#include "text/utf8.h"
+#include "base/utf8.h"
 
 #include <errno.h>
 #include <math.h>

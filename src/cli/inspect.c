@@ -59,7 +59,7 @@ static enum status inspect(const struct args *a, struct err *err)
     struct gguf *g = NULL;
     if (!a->path)
         return err_set(err, STATUS_INVALID, "expected a model file: firstlight inspect MODEL");
-    enum status s = source_open(&g, a->path, err);
+    enum status s = model_file_open(&g, a->path, err);
     if (s == STATUS_OK)
         s = print_report(g, a->json, err);
     gguf_close(g);

@@ -4,7 +4,7 @@
 #include "base/buf.h"
 #include "cli/inspect_report.h"
 #include "cli/report.h"
-#include "text/utf8.h"
+#include "base/utf8.h"
 
 #include <inttypes.h>
 #include <jansson.h>

@@ -22,13 +22,13 @@ static const struct command commands[] = {
     {"serve", serve_main, "a model over HTTP with the OpenAI API"},
     {"run", run_main, "one prompt, its answer on the terminal"},
     {"engines", engines_main, "the engines there are, and which work here"},
-    {"convert", convert_main, "a model to a GGUF file, in another type"},
+    {"convert", convert_command_main, "a model to a GGUF file, in another type"},
     {"inspect", inspect_main, "what is in a model file"},
     {"tokenize", tokenize_main, "text to token ids"},
     {"logits", logits_main, "token ids to the logits of every position"},
     {"perplexity", perplexity_main, "how well a model predicts a text"},
     {"bench", bench_main, "measurements"},
-    {"version", version_main, "what this binary is and runs on"},
+    {"version", version_command_main, "what this binary is and runs on"},
 };
 
 /* A standard descriptor that came closed would be the next thing that is opened: a socket or a

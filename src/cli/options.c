@@ -33,11 +33,11 @@ static enum status parse_cpu_mask(void *field, const char *text, struct err *err
 }
 
 /* One of the names that `at` lists. */
-static enum status parse_name(const char **field, const char *text, const char *flag, names_at *at,
-                              struct err *err)
+static enum status parse_name(const char **field, const char *text, const char *flag,
+                              name_table_at *at, struct err *err)
 {
     char known[256];
-    if (names_find(at, text, known, sizeof known) == NAMES_NONE)
+    if (name_table_find(at, text, known, sizeof known) == NAME_TABLE_NONE)
         return err_param(err, STATUS_INVALID, flag, "%s: unknown \"%.40s\"; there are %s", flag,
                          text, known);
     *field = text;
@@ -47,10 +47,10 @@ static enum status parse_name(const char **field, const char *text, const char *
 enum status options_parse_dtype(void *field, const char *text, struct err *err)
 {
     char known[64];
-    size_t i = names_find(recast_type_at, text, known, sizeof known);
-    if (i == NAMES_NONE)
+    size_t i = name_table_find(requantize_type_at, text, known, sizeof known);
+    if (i == NAME_TABLE_NONE)
         return err_set(err, STATUS_INVALID, "unknown type \"%.40s\"; there are %s", text, known);
-    *(int *)field = (int)recast_type_of(i);
+    *(int *)field = (int)requantize_type_of(i);
     return STATUS_OK;
 }
 

@@ -1,7 +1,7 @@
 #include "cli/report.h"
 
 #include "base/buf.h"
-#include "text/utf8.h"
+#include "base/utf8.h"
 
 json_t *report_text(const char *bytes, size_t len)
 {

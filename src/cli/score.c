@@ -13,7 +13,7 @@ enum status score_init(struct score *s, const struct kernels *k, size_t n_vocab,
     s->exp_b = mem_array(n_vocab, sizeof *s->exp_b);
     s->kl = mem_array(max_kl, sizeof *s->kl);
     if (s->exp_a && s->exp_b && s->kl)
-        return row_init(&s->row, k, (uint32_t)n_vocab, err);
+        return logits_row_init(&s->row, k, (uint32_t)n_vocab, err);
     score_fini(s);
     return err_set(err, STATUS_NO_MEMORY, "no memory for the scores of %zu tokens", max_kl);
 }
@@ -23,14 +23,14 @@ void score_fini(struct score *s)
     mem_free(s->exp_a);
     mem_free(s->exp_b);
     mem_free(s->kl);
-    row_fini(&s->row);
+    logits_row_fini(&s->row);
     *s = (struct score){0};
 }
 
 /* exp(x - max) into `out`; returns log of the sum of exp(x), NAN when an x is not finite. */
 static double log_sum_exp(struct score *s, float *out, const float *x)
 {
-    if (!row_scan(&s->row, x))
+    if (!logits_row_scan(&s->row, x))
         return NAN;
     return (double)s->row.max + log((double)s->kernels->exp_sum(out, x, s->n_vocab, s->row.max, 1));
 }

@@ -9,7 +9,7 @@
 struct score {
     const struct kernels *kernels;
     size_t n_vocab;
-    struct row row;
+    struct logits_row row;
     float *exp_a; /* (n_vocab) scratch */
     float *exp_b; /* (n_vocab) scratch */
     size_t n;     /* tokens scored */

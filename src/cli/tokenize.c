@@ -144,9 +144,9 @@ static bool is_json(const char *path)
 static enum status open_model(struct gguf **g, struct tokenizer **t, const char *path,
                               struct err *err)
 {
-    enum status status = source_open(g, path, err);
+    enum status status = model_file_open(g, path, err);
 
-    return status == STATUS_OK ? source_tokenizer(t, *g, err) : status;
+    return status == STATUS_OK ? model_file_tokenizer(t, *g, err) : status;
 }
 
 static enum status run(const struct args *a, struct buf *in, struct buf *out, struct err *err)

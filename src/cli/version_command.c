@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-int version_main(int argc, char **argv)
+int version_command_main(int argc, char **argv)
 {
     struct flag_set set = {
         .command = "version", .usage = "", .about = "Prints what this binary is and runs on."};

@@ -2,6 +2,6 @@
 #ifndef FIRSTLIGHT_CLI_VERSION_COMMAND_H
 #define FIRSTLIGHT_CLI_VERSION_COMMAND_H
 
-int version_main(int argc, char **argv);
+int version_command_main(int argc, char **argv);
 
 #endif

@@ -50,7 +50,7 @@ static uint32_t charge_of(const struct engine *e, const struct request_params *p
 {
     if (finds_nothing(e, p))
         return p->n_prompt;
-    return expect_left(&e->prefix.expect, &p->salt, p->prompt, p->n_prompt);
+    return expected_cache_left(&e->prefix.expect, &p->salt, p->prompt, p->n_prompt);
 }
 
 /* The charge too. */
@@ -58,14 +58,14 @@ static uint32_t begin(struct engine *e, const struct request_params *p)
 {
     if (!e->cache_on)
         return p->n_prompt;
-    uint32_t left = expect_begin(&e->prefix.expect, &p->salt, p->prompt, p->n_prompt);
+    uint32_t left = expected_cache_begin(&e->prefix.expect, &p->salt, p->prompt, p->n_prompt);
     return finds_nothing(e, p) ? p->n_prompt : left;
 }
 
 static void end(struct engine *e, const struct request_params *p)
 {
     if (e->cache_on)
-        expect_end(&e->prefix.expect, &p->salt, p->prompt, p->n_prompt);
+        expected_cache_end(&e->prefix.expect, &p->salt, p->prompt, p->n_prompt);
 }
 
 /* Several answers to one prompt come as so many requests, one behind the other. The prompt is
@@ -117,7 +117,7 @@ static void join(struct request *r, struct request *before)
     before->copy_behind = r;
 }
 
-void engine_press_charge(struct engine *e, struct request *r, struct request *before)
+void admission_charge(struct engine *e, struct request *r, struct request *before)
 {
     r->copy_before = r->copy_behind = r;
     if (before && same_prompt(&r->params, &before->params)) {
@@ -130,7 +130,7 @@ void engine_press_charge(struct engine *e, struct request *r, struct request *be
     atomic_fetch_add_explicit(&e->press.queued, 1, memory_order_relaxed);
 }
 
-void engine_press_released(struct engine *e, struct request *r)
+void admission_released(struct engine *e, struct request *r)
 {
     if (r->copy_behind == r) /* the last of them */
         end(e, &r->params);
@@ -171,8 +171,8 @@ static enum status too_long(struct engine *e, int64_t before_us, int64_t with_us
                    (double)e->max_queue_us / 1e3);
 }
 
-enum status engine_press_check(struct engine *e, const struct request_params *take, uint32_t n,
-                               struct err *err)
+enum status admission_check(struct engine *e, const struct request_params *take, uint32_t n,
+                            struct err *err)
 {
     uint64_t backlog = LOAD(backlog);
     uint32_t queued = LOAD(queued);
@@ -268,7 +268,7 @@ static uint32_t to_compute(const struct request *r)
     return computes ? r->n_goal - past_of(r) : 0;
 }
 
-void engine_press_update(struct engine *e, struct request *r)
+void admission_update(struct engine *e, struct request *r)
 {
     uint32_t before = r->charge;
     r->charge = to_compute(r);
@@ -279,7 +279,7 @@ void engine_press_update(struct engine *e, struct request *r)
                                   memory_order_relaxed);
 }
 
-void engine_press_admitted(struct engine *e, bool kept_out)
+void admission_admitted(struct engine *e, bool kept_out)
 {
     e->pace.admitted++;
     e->pace.kept_out += kept_out;
@@ -385,7 +385,7 @@ static void store_place_times(struct engine *e, enum plan_limit limit)
     STORE(places, limit == PLAN_BY_PLACES || active > most ? 0 : most - active);
 }
 
-void engine_press_step(struct engine *e, bool pressed, enum plan_limit limit, int64_t us)
+void admission_step(struct engine *e, bool pressed, enum plan_limit limit, int64_t us)
 {
     struct engine_pace *p = &e->pace;
     p->busy_us += us;

@@ -127,7 +127,7 @@ enum status engine_submit_all(struct engine *e, struct request_params *take, uin
     if (status == STATUS_OK)
         status = check_slots(e, n, err);
     if (status == STATUS_OK)
-        status = engine_press_check(e, take, n, err);
+        status = admission_check(e, take, n, err);
     if (status == STATUS_OK)
         status = fill_all(e, take, n, out, err);
     for (uint32_t i = 0; i < n && status == STATUS_OK; i++) {
@@ -135,7 +135,7 @@ enum status engine_submit_all(struct engine *e, struct request_params *take, uin
         r->id = next_id(e);
         request_move(&e->lists, r, REQUEST_QUEUED);
         timeline_stamp(&r->params.timeline, TIMELINE_QUEUED);
-        engine_press_charge(e, r, i > 0 ? out[i - 1] : NULL);
+        admission_charge(e, r, i > 0 ? out[i - 1] : NULL);
         send_message(e, MESSAGE_SUBMIT, r);
     }
     return status;
@@ -177,7 +177,7 @@ void engine_drain(struct engine *e)
 void engine_release(struct engine *e, struct request *r)
 {
     REQUIRE(r->finished);
-    engine_press_released(e, r);
+    admission_released(e, r);
     request_clear(r);
     request_move(&e->lists, r, REQUEST_FREE);
 }

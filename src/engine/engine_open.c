@@ -35,7 +35,7 @@ static bool set_promises(struct engine *e, const struct engine_options *o, uint3
     int32_t gap_ms = or_preset(o->decode_gap_ms, p->decode_gap_ms);
     int32_t queue_ms = or_preset(o->max_queue_ms, p->max_queue_ms);
     e->limits.decode_gap_us = gap_ms > 0 ? gap_ms * INT64_C(1000) : 0;
-    e->limits.calm_us = n_layers * LAYER_US;
+    e->limits.park_slice_us = n_layers * LAYER_US;
     e->limits.efficiency = p->efficiency;
     e->profile = p->name;
     e->max_queue_us = queue_ms > 0 ? queue_ms * INT64_C(1000) : INT64_MAX;
@@ -79,18 +79,18 @@ static size_t pool_memory(const struct engine_parts *parts, const struct engine_
 static enum status open_backend(struct engine *e, const struct engine_parts *parts,
                                 const struct engine_options *o, struct err *err)
 {
-    struct sizing sizing;
-    enum status status =
-        sizing_choose(&sizing,
-                      &(struct sizing_wish){
-                          .n_ctx = o->n_ctx,
-                          .n_ctx_train = parts->model->config.n_ctx_train,
-                          .n_seqs = e->limits.max_seqs,
-                          .kv_memory = o->kv_memory,
-                          .block_bytes = model_kv_block_bytes(&parts->model->config, o->kv_type),
-                          .available = pool_memory(parts, o),
-                      },
-                      err);
+    struct memory_plan sizing;
+    enum status status = memory_plan_choose(
+        &sizing,
+        &(struct memory_plan_wish){
+            .n_ctx = o->n_ctx,
+            .n_ctx_train = parts->model->config.n_ctx_train,
+            .n_seqs = e->limits.max_seqs,
+            .kv_memory = o->kv_memory,
+            .block_bytes = model_kv_block_bytes(&parts->model->config, o->kv_type),
+            .available = pool_memory(parts, o),
+        },
+        err);
     if (status != STATUS_OK)
         return status;
     e->n_ctx = sizing.n_ctx;
@@ -147,7 +147,7 @@ static enum status open_slots(struct engine *e, struct err *err)
 
 static enum status start_thread(struct engine *e, struct err *err)
 {
-    engine_store_levels(e);
+    engine_stats_store_levels(e);
     int failed = pthread_create(&e->thread, NULL, engine_thread, e);
     if (failed)
         return err_set(err, STATUS_NO_MEMORY, "engine thread: %s", strerror(failed));
@@ -286,7 +286,7 @@ void engine_info(const struct engine *e, struct engine_info *out)
         .max_queued_requests = e->max_queued_requests,
         .slots_memory = e->n_slots * sizeof *e->slots +
                         (size_t)e->n_slots * e->kv.table_size * sizeof *e->kv.tables,
-        .expect_memory = expect_bytes(&e->prefix.expect),
+        .expect_memory = expected_cache_bytes(&e->prefix.expect),
     };
     e->backend->ops->memory(e->backend, &out->memory);
 }

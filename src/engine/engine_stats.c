@@ -4,6 +4,17 @@
 
 #include "base/clock.h"
 
+/* --- levels (engine thread) ----------------------------------------------------------------- */
+
+void engine_stats_store_levels(struct engine *e)
+{
+    ENGINE_STORE(e, running, e->lists.of[REQUEST_PREFILL].n + e->lists.of[REQUEST_DECODE].n);
+    ENGINE_STORE(e, waiting, e->lists.of[REQUEST_WAITING].n);
+    ENGINE_STORE(e, kv_blocks_free, e->kv.n_free + e->kv.n_idle);
+    ENGINE_STORE(e, kv_blocks_cached, e->kv.n_idle);
+    ENGINE_STORE(e, prefix_evicted, e->prefix.evictions);
+}
+
 /* --- why a request waited (engine thread) --------------------------------------------------- */
 
 static uint64_t tokens_left(const struct request_list *list, const struct request *but)
@@ -15,7 +26,7 @@ static uint64_t tokens_left(const struct request_list *list, const struct reques
     return n;
 }
 
-void engine_wait_begins(struct engine *e, struct request *r)
+void engine_stats_wait_begins(struct engine *e, struct request *r)
 {
     const struct request_list *waiting = &e->lists.of[REQUEST_WAITING];
     const struct request_list *prefill = &e->lists.of[REQUEST_PREFILL];
@@ -37,12 +48,12 @@ static uint32_t begun_meanwhile(const struct engine *e, const struct request *r)
     return n;
 }
 
-void engine_wait_ends(struct engine *e, struct request *r)
+void engine_stats_wait_ends(struct engine *e, struct request *r)
 {
     if (r->wait.over)
         return;
     r->wait.over = true;
-    engine_press_admitted(e, e->waits.places != r->steps_before.places);
+    admission_admitted(e, e->waits.places != r->steps_before.places);
     r->wait.steps = e->waits.steps - r->steps_before.steps;
     r->wait.steps_no_blocks = e->waits.no_blocks - r->steps_before.no_blocks;
     r->wait.steps_no_place = e->waits.no_place - r->steps_before.no_place;
@@ -50,7 +61,7 @@ void engine_wait_ends(struct engine *e, struct request *r)
     r->wait.prompt_tokens = e->waits.prompt_tokens - r->steps_before.prompt_tokens;
 }
 
-void engine_count_step(struct engine *e, const struct plan *plan)
+void engine_stats_count_step(struct engine *e, const struct plan *plan)
 {
     e->waits.steps++;
     e->waits.no_blocks += plan->kept_out == PLAN_NO_BLOCKS;
@@ -58,7 +69,7 @@ void engine_count_step(struct engine *e, const struct plan *plan)
     e->waits.places += plan->limit == PLAN_BY_PLACES;
 }
 
-void engine_count_chunk(struct engine *e, struct request *r, uint32_t n)
+void engine_stats_count_chunk(struct engine *e, struct request *r, uint32_t n)
 {
     ENGINE_COUNT(e, prompt_tokens, n);
     e->pace.computed += n;
@@ -71,25 +82,13 @@ void engine_count_chunk(struct engine *e, struct request *r, uint32_t n)
 
 #define MILLION 1e6
 
-void engine_measure_step(struct engine *e, const struct cost_step *done, int64_t us)
+void engine_stats_measure_step(struct engine *e, const struct cost_step *done, int64_t us)
 {
     histogram_add(&e->step_time, us, 1);
     if (e->cost.n == 0 || us <= 0) /* there was nothing to foresee it with */
         return;
     double off = (double)(cost_predict_us(&e->cost, done) - us) / (double)us;
     histogram_add(&e->step_error, (int64_t)((off < 0 ? -off : off) * MILLION), 1);
-}
-
-void engine_measured_step(struct engine *e)
-{
-    int64_t start = clock_now_us();
-    bool pressed = e->lists.of[REQUEST_WAITING].n + e->lists.of[REQUEST_PREFILL].n > 0;
-    e->stepping = true;
-    engine_run_step(e);
-    e->stepping = false;
-    e->step_ended_us = clock_now_us();
-    ENGINE_COUNT(e, busy_us, (unsigned long long)(e->step_ended_us - start));
-    engine_press_step(e, pressed, e->step.plan.limit, e->step_ended_us - start);
 }
 
 /* --- statistics (any thread) ---------------------------------------------------------------- */

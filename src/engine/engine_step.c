@@ -1,9 +1,9 @@
 /* A step: planned, run layer by layer, and its rows turned into tokens. Engine thread.
  *
- *     make room ─► plan ─► admit ─► begin ─► [layer, messages]* ─► finish ─► settle each request
+ *     make room ─► plan ─► admit ─► begin ─► [layer, messages]* ─► finish each sequence
  *                                              │
- *                                              └─ when it should stand aside: park it, a short step
- *                                                 from plan to settle, resume
+ *                                              └─ when it should stand aside: park it, run short
+ *                                                 steps, from their plan to their end, resume
  *
  * Nothing here allocates or frees.
  */
@@ -43,7 +43,7 @@ static uint32_t blocks_for_decodes(const struct engine *e)
 /* Who runs is never held up for want of a block while somebody younger has some. */
 static void make_room(struct engine *e)
 {
-    while (blocks_for_decodes(e) > e->kv.n_free + e->kv.n_idle && engine_preempt(e))
+    while (blocks_for_decodes(e) > e->kv.n_free + e->kv.n_idle && preempt_youngest(e))
         ;
 }
 
@@ -53,7 +53,7 @@ static void plan_step(struct engine *e)
     make_room(e);
     view.blocks = e->kv.n_free + e->kv.n_idle;
     scheduler_plan(&view, &e->step.plan);
-    while (e->step.plan.n_items == 0 && engine_preempt(e)) {
+    while (e->step.plan.n_items == 0 && preempt_youngest(e)) {
         view.blocks = e->kv.n_free + e->kv.n_idle;
         scheduler_plan(&view, &e->step.plan);
     }
@@ -92,8 +92,8 @@ static void copy_part(struct engine *e, struct request *r, struct prefix_hit *hi
 static void attach(struct engine *e, struct request *r)
 {
     struct prefix_hit hit;
-    prefix_attach(&e->prefix, r->slot, &r->params.salt, r->params.prompt, engine_cacheable(r),
-                  &hit);
+    prefix_attach(&e->prefix, r->slot, &r->params.salt, r->params.prompt,
+                  prefix_sharing_cacheable(r), &hit);
     r->n_blocks = e->kv.lens[r->slot];
     r->n_published = r->n_blocks;
     copy_part(e, r, &hit);
@@ -111,16 +111,16 @@ static void admit(struct engine *e, struct engine_step *step)
         if (!step->plan.items[i].admit)
             continue;
         timeline_stamp(&r->params.timeline, TIMELINE_ADMITTED);
-        engine_wait_ends(e, r);
+        engine_stats_wait_ends(e, r);
         atomic_store_explicit(&r->admitted, true, memory_order_relaxed);
         if (e->cache_on)
             attach(e, r);
         if (r->n_tokens == 0) /* not when it comes back */
             r->n_hit = r->n_past;
         request_move(&e->lists, r, REQUEST_PREFILL);
-        engine_press_update(e, r);
+        admission_update(e, r);
     }
-    engine_store_levels(e);
+    engine_stats_store_levels(e);
 }
 
 /* --- running -------------------------------------------------------------------------------- */
@@ -128,7 +128,7 @@ static void admit(struct engine *e, struct engine_step *step)
 /* Which of its rows are wanted. *spare: how many more the step has room for than one of each. */
 static enum batch_output output_of(const struct request *r, struct plan_item *item, uint32_t *spare)
 {
-    if (request_prices_prompt(r)) {
+    if (request_wants_prompt_logprobs(r)) {
         if (item->n_tokens > 1 + *spare)
             item->n_tokens = 1 + *spare;
         *spare -= item->n_tokens - 1;
@@ -170,7 +170,7 @@ static void begin(struct engine *e, struct engine_step *step)
         timeline_stamp(&r->params.timeline, TIMELINE_PREFILL_STARTED);
     }
     ENGINE_COUNT(e, steps, 1);
-    engine_count_step(e, &step->plan);
+    engine_stats_count_step(e, &step->plan);
     const struct batch batch = {.seqs = step->batch, .n_seqs = step->plan.n_items};
     e->backend->ops->step_begin(e->backend, &batch);
 }
@@ -186,11 +186,11 @@ static void learn(struct engine *e, struct engine_step *step)
         else
             cost_add_chunk(&done, seq->n_tokens, seq->n_past);
     }
-    engine_measure_step(e, &done, step->spent_us);
+    engine_stats_measure_step(e, &done, step->spent_us);
     cost_observe(&e->cost, &done, step->spent_us);
 }
 
-static void settle_all(struct engine *e, struct engine_step *step);
+static void finish_sequences(struct engine *e, struct engine_step *step);
 
 static void run_short_step(struct engine *e)
 {
@@ -199,8 +199,8 @@ static void run_short_step(struct engine *e)
     admit(e, step);
     begin(e, step);
     while (!e->backend->ops->step_advance(e->backend, 1))
-        engine_drain_messages(e);
-    settle_all(e, step);
+        engine_mailbox_drain(e);
+    finish_sequences(e, step);
     step->spent_us = clock_now_us() - start;
     learn(e, step);
 }
@@ -216,7 +216,7 @@ static bool plan_short_step(struct engine *e, int64_t short_us, bool first)
 
 /* The step under way stands aside for all the short prompts that are there, not for one of them in
  * each layer, but for no longer than short_us. */
-static void stand_aside(struct engine *e, int64_t short_us)
+static void run_short_steps(struct engine *e, int64_t short_us)
 {
     int64_t until_us = clock_now_us() + short_us;
     if (!plan_short_step(e, short_us, true))
@@ -225,22 +225,22 @@ static void stand_aside(struct engine *e, int64_t short_us)
     e->backend->ops->step_park(e->backend);
     do {
         run_short_step(e);
-        engine_drain_messages(e);
+        engine_mailbox_drain(e);
         short_us = until_us - clock_now_us();
     } while (short_us > 0 && !e->stopping && plan_short_step(e, short_us, false));
     e->backend->ops->step_resume(e->backend);
 }
 
 /* Between two layers: messages, and whether to stand aside. */
-static void look_around(struct engine *e, struct engine_step *step)
+static void poll_between_layers(struct engine *e, struct engine_step *step)
 {
     uint32_t n_layers = e->backend->model->config.n_layers;
-    engine_drain_messages(e);
+    engine_mailbox_drain(e);
     struct scheduler_view view = view_of(e, 0);
     int64_t layer_us = step->spent_us / step->n_layers, short_us;
     int64_t left_us = layer_us * (n_layers - step->n_layers);
     if (scheduler_parks(&view, &step->plan, left_us, layer_us, &short_us))
-        stand_aside(e, short_us);
+        run_short_steps(e, short_us);
 }
 
 static void forward(struct engine *e, struct engine_step *step)
@@ -254,24 +254,16 @@ static void forward(struct engine *e, struct engine_step *step)
         step->n_layers += stride;
         if (done)
             return;
-        look_around(e, step);
+        poll_between_layers(e, step);
     }
 }
 
 /* --- results -------------------------------------------------------------------------------- */
 
-void engine_publish_kv(struct engine *e, struct request *r, bool partial)
-{
-    const struct prefix_text text = {r->params.prompt, r->params.n_prompt, r->tokens};
-    if (e->cache_on && r->n_past > 0)
-        prefix_publish(&e->prefix, r->slot, &r->n_published, &r->params.salt, &text, r->n_past,
-                       partial);
-}
-
 static void take_token(struct engine *e, struct request *r, int32_t token)
 {
     if (token < 0) {
-        engine_end_request(e, r, FINISH_ERROR); /* the logits were not finite */
+        engine_mailbox_end_request(e, r, FINISH_ERROR); /* the logits were not finite */
         return;
     }
     timeline_stamp(&r->params.timeline, TIMELINE_FIRST_TOKEN);
@@ -279,9 +271,9 @@ static void take_token(struct engine *e, struct request *r, int32_t token)
     enum finish_reason reason = request_append(r, token, e->tokenizer);
     r->n_goal = r->params.n_prompt + r->n_tokens;
     if (reason != FINISH_NONE)
-        engine_end_request(e, r, reason);
+        engine_mailbox_end_request(e, r, reason);
     else
-        engine_publish(e, r);
+        engine_mailbox_publish(e, r);
 }
 
 static void sample(struct engine *e, struct request *r, const float *row)
@@ -310,8 +302,8 @@ static uint32_t count_rows(const struct batch_seq *seq)
 }
 
 /* Each row is about the token behind it. */
-static void price_prompt(struct engine *e, struct request *r, const struct batch_seq *seq,
-                         const float *rows)
+static void take_prompt_logprobs(struct engine *e, struct request *r, const struct batch_seq *seq,
+                                 const float *rows)
 {
     struct logprobs *l = &r->logprobs;
     for (uint32_t k = 0; k < seq->n_tokens; k++) {
@@ -324,63 +316,72 @@ static void price_prompt(struct engine *e, struct request *r, const struct batch
 
 /* The request has had its turn: its KV positions count, and its last row, if wanted, becomes a
  * token. */
-static void settle(struct engine *e, struct request *r, const struct batch_seq *seq,
-                   const float *rows)
+static void finish_sequence(struct engine *e, struct request *r, const struct batch_seq *seq,
+                            const float *rows)
 {
     const float *row = NULL;
     r->in_step = false;
     if (r->ending != FINISH_NONE) { /* its rows were not computed to the end */
-        engine_end_request(e, r, r->ending);
+        engine_mailbox_end_request(e, r, r->ending);
         return;
     }
     if (seq->output == OUTPUT_ALL)
-        price_prompt(e, r, seq, rows);
+        take_prompt_logprobs(e, r, seq, rows);
     r->n_past += seq->n_tokens;
     if (r->n_past == r->n_goal)
         row = rows + (size_t)(count_rows(seq) - 1) * e->n_vocab;
     r->served_us = clock_now_us();
     if (r->state == REQUEST_PREFILL)
-        engine_count_chunk(e, r, seq->n_tokens);
-    engine_publish_kv(e, r, row && r->state == REQUEST_PREFILL);
-    engine_press_update(e, r);
-    engine_progressed(e, r);
+        engine_stats_count_chunk(e, r, seq->n_tokens);
+    prefix_sharing_publish(e, r, row && r->state == REQUEST_PREFILL);
+    admission_update(e, r);
+    prefix_sharing_progressed(e, r);
     if (row)
         sample(e, r, row);
 }
 
+/* False, and then for good, when the step that has just run computed garbage. */
+static bool is_sound(struct engine *e)
+{
+    if (!atomic_load_explicit(&e->failed, memory_order_relaxed) && e->check &&
+        e->check(e->check_arg, &e->failure) != STATUS_OK)
+        atomic_store_explicit(&e->failed, true, memory_order_release);
+    return !atomic_load_explicit(&e->failed, memory_order_relaxed);
+}
+
 /* Nothing of the step counts: whoever was in it has what earlier steps made. */
-static void settle_none(struct engine *e, struct engine_step *step)
+static void finish_none(struct engine *e, struct engine_step *step)
 {
     for (uint32_t i = 0; i < step->plan.n_items; i++) {
         struct request *r = step->plan.items[i].request;
         r->in_step = false;
         if (r->ending != FINISH_NONE)
-            engine_end_request(e, r, r->ending);
+            engine_mailbox_end_request(e, r, r->ending);
     }
-    engine_fail_all(e);
+    engine_mailbox_fail_all(e);
 }
 
 /* From the last row to the first: new requests come last in a plan, and a first token is sampled
  * and sent before any other. */
-static void settle_all(struct engine *e, struct engine_step *step)
+static void finish_sequences(struct engine *e, struct engine_step *step)
 {
     struct step_result result;
     e->backend->ops->step_finish(e->backend, &result);
     uint32_t row = result.n_rows;
-    if (!engine_is_sound(e)) {
-        settle_none(e, step);
+    if (!is_sound(e)) {
+        finish_none(e, step);
         return;
     }
     for (uint32_t i = step->plan.n_items; i-- > 0;) {
         row -= count_rows(&step->batch[i]);
-        settle(e, step->plan.items[i].request, &step->batch[i],
-               result.logits + (size_t)row * e->n_vocab);
+        finish_sequence(e, step->plan.items[i].request, &step->batch[i],
+                        result.logits + (size_t)row * e->n_vocab);
     }
     REQUIRE(row == 0);
-    engine_store_levels(e);
+    engine_stats_store_levels(e);
 }
 
-void engine_run_step(struct engine *e)
+void engine_step_run(struct engine *e)
 {
     struct engine_step *step = &e->step;
     plan_step(e);
@@ -388,7 +389,7 @@ void engine_run_step(struct engine *e)
     begin(e, step);
     forward(e, step);
     int64_t start = clock_now_us();
-    settle_all(e, step);
+    finish_sequences(e, step);
     step->spent_us += clock_now_us() - start;
     learn(e, step);
 #ifdef FIRSTLIGHT_DEBUG

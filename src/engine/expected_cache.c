@@ -8,30 +8,32 @@
 #define PER_BLOCK 8 /* counters for each block of the pool: one in eight is another's, at most */
 #define FEWEST    65536 /* for prompts that wait before a small pool */
 
-enum status expect_init(struct expect *x, uint32_t n_blocks, uint64_t seed, struct err *err)
+enum status expected_cache_init(struct expected_cache *x, uint32_t n_blocks, uint64_t seed,
+                                struct err *err)
 {
     uint64_t n = FEWEST;
     while (n < (uint64_t)n_blocks * PER_BLOCK)
         n *= 2;
-    *x = (struct expect){.mask = n - 1, .seed = seed};
+    *x = (struct expected_cache){.mask = n - 1, .seed = seed};
     x->chains = mem_array(n, sizeof *x->chains);
-    x->asked = mem_array(EXPECT_ASKED, sizeof *x->asked);
+    x->asked = mem_array(EXPECTED_CACHE_ASKED, sizeof *x->asked);
     if (x->chains && x->asked)
         return STATUS_OK;
-    expect_fini(x);
+    expected_cache_fini(x);
     return err_set(err, STATUS_NO_MEMORY, "no memory to tell what %u cached blocks hold", n_blocks);
 }
 
-void expect_fini(struct expect *x)
+void expected_cache_fini(struct expected_cache *x)
 {
     mem_free(x->chains);
     mem_free(x->asked);
-    *x = (struct expect){0};
+    *x = (struct expected_cache){0};
 }
 
-size_t expect_bytes(const struct expect *x)
+size_t expected_cache_bytes(const struct expected_cache *x)
 {
-    return x->chains ? (x->mask + 1) * sizeof *x->chains + EXPECT_ASKED * sizeof *x->asked : 0;
+    return x->chains ? (x->mask + 1) * sizeof *x->chains + EXPECTED_CACHE_ASKED * sizeof *x->asked
+                     : 0;
 }
 
 /* --- hashes --------------------------------------------------------------------------------- */
@@ -51,12 +53,12 @@ static uint64_t finish(uint64_t h)
     return h ^ h >> 33;
 }
 
-uint64_t expect_start(const struct expect *x)
+uint64_t expected_cache_start(const struct expected_cache *x)
 {
     return finish(x->seed);
 }
 
-uint64_t expect_next(uint64_t chain, const int32_t *tokens)
+uint64_t expected_cache_next(uint64_t chain, const int32_t *tokens)
 {
     for (uint32_t i = 0; i < KV_BLOCK; i += 2) {
         uint64_t word;
@@ -78,37 +80,37 @@ static uint64_t whole(uint64_t chain, const int32_t *rest, uint32_t n)
 /* --- counters ------------------------------------------------------------------------------- */
 
 /* What a salt adds to a chain. */
-static uint64_t word_of(const struct expect *x, const struct prefix_salt *salt)
+static uint64_t word_of(const struct expected_cache *x, const struct prefix_salt *salt)
 {
     return finish(mix(mix(x->seed, salt->word[0]), salt->word[1]));
 }
 
-static atomic_uint *counter(const struct expect *x, uint64_t chain, uint64_t word)
+static atomic_uint *counter(const struct expected_cache *x, uint64_t chain, uint64_t word)
 {
     return &x->chains[mix(chain, word) & x->mask];
 }
 
-static void add(const struct expect *x, uint64_t chain, uint64_t word)
+static void add(const struct expected_cache *x, uint64_t chain, uint64_t word)
 {
     atomic_fetch_add_explicit(counter(x, chain, word), 1, memory_order_relaxed);
 }
 
-static void take_off(const struct expect *x, uint64_t chain, uint64_t word)
+static void take_off(const struct expected_cache *x, uint64_t chain, uint64_t word)
 {
     atomic_fetch_sub_explicit(counter(x, chain, word), 1, memory_order_relaxed);
 }
 
-static bool is_there(const struct expect *x, uint64_t chain, uint64_t word)
+static bool is_there(const struct expected_cache *x, uint64_t chain, uint64_t word)
 {
     return atomic_load_explicit(counter(x, chain, word), memory_order_relaxed) > 0;
 }
 
-void expect_add(struct expect *x, uint64_t chain, const struct prefix_salt *salt)
+void expected_cache_add(struct expected_cache *x, uint64_t chain, const struct prefix_salt *salt)
 {
     add(x, chain, word_of(x, salt));
 }
 
-void expect_remove(struct expect *x, uint64_t chain, const struct prefix_salt *salt)
+void expected_cache_remove(struct expected_cache *x, uint64_t chain, const struct prefix_salt *salt)
 {
     take_off(x, chain, word_of(x, salt));
 }
@@ -123,9 +125,9 @@ struct walk {
     bool among_public;
 };
 
-static struct walk start(const struct expect *x, const struct prefix_salt *salt)
+static struct walk start(const struct expected_cache *x, const struct prefix_salt *salt)
 {
-    return (struct walk){.chain = expect_start(x),
+    return (struct walk){.chain = expected_cache_start(x),
                          .public = word_of(x, &prefix_public),
                          .own = word_of(x, salt),
                          .among_public = true};
@@ -133,26 +135,26 @@ static struct walk start(const struct expect *x, const struct prefix_salt *salt)
 
 static void next(struct walk *w, const int32_t *tokens)
 {
-    w->chain = expect_next(w->chain, tokens + w->at);
+    w->chain = expected_cache_next(w->chain, tokens + w->at);
     w->at += KV_BLOCK;
 }
 
 /* Whether the block behind us will be found; those before it will. */
-static bool finds(const struct expect *x, struct walk *w)
+static bool finds(const struct expected_cache *x, struct walk *w)
 {
     w->among_public = w->among_public && is_there(x, w->chain, w->public);
     return w->among_public || is_there(x, w->chain, w->own);
 }
 
 /* The place where a whole prompt of this salt is remembered, and its hash. */
-static uint64_t *place(const struct expect *x, const struct walk *w, uint64_t word,
+static uint64_t *place(const struct expected_cache *x, const struct walk *w, uint64_t word,
                        const int32_t *tokens, uint32_t n, uint64_t *h)
 {
     *h = whole(mix(w->chain, word), tokens + w->at, n - w->at);
-    return &x->asked[*h % EXPECT_ASKED];
+    return &x->asked[*h % EXPECTED_CACHE_ASKED];
 }
 
-static bool was_asked(const struct expect *x, const struct walk *w, uint64_t word,
+static bool was_asked(const struct expected_cache *x, const struct walk *w, uint64_t word,
                       const int32_t *tokens, uint32_t n)
 {
     uint64_t h;
@@ -160,16 +162,16 @@ static bool was_asked(const struct expect *x, const struct walk *w, uint64_t wor
 }
 
 /* Behind the last full block; all those are found. */
-static uint32_t left_at_end(const struct expect *x, const struct walk *w, const int32_t *tokens,
-                            uint32_t n)
+static uint32_t left_at_end(const struct expected_cache *x, const struct walk *w,
+                            const int32_t *tokens, uint32_t n)
 {
     bool found = w->at == n || was_asked(x, w, w->own, tokens, n) ||
                  (w->among_public && was_asked(x, w, w->public, tokens, n));
     return found ? 1 : n - w->at;
 }
 
-uint32_t expect_left(const struct expect *x, const struct prefix_salt *salt, const int32_t *tokens,
-                     uint32_t n)
+uint32_t expected_cache_left(const struct expected_cache *x, const struct prefix_salt *salt,
+                             const int32_t *tokens, uint32_t n)
 {
     struct walk w = start(x, salt);
     while (n - w.at >= KV_BLOCK) {
@@ -180,8 +182,8 @@ uint32_t expect_left(const struct expect *x, const struct prefix_salt *salt, con
     return left_at_end(x, &w, tokens, n);
 }
 
-uint32_t expect_begin(struct expect *x, const struct prefix_salt *salt, const int32_t *tokens,
-                      uint32_t n)
+uint32_t expected_cache_begin(struct expected_cache *x, const struct prefix_salt *salt,
+                              const int32_t *tokens, uint32_t n)
 {
     struct walk w = start(x, salt);
     uint32_t left = 0; /* 0: all blocks so far are found */
@@ -198,7 +200,8 @@ uint32_t expect_begin(struct expect *x, const struct prefix_salt *salt, const in
     return left;
 }
 
-void expect_end(struct expect *x, const struct prefix_salt *salt, const int32_t *tokens, uint32_t n)
+void expected_cache_end(struct expected_cache *x, const struct prefix_salt *salt,
+                        const int32_t *tokens, uint32_t n)
 {
     struct walk w = start(x, salt);
     while (n - w.at >= KV_BLOCK) {

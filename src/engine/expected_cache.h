@@ -22,35 +22,38 @@
 
 #include <stdatomic.h>
 
-#define EXPECT_ASKED 4096
+#define EXPECTED_CACHE_ASKED 4096
 
-struct expect {
+struct expected_cache {
     atomic_uint *chains; /* (mask + 1) by hash; both threads, relaxed: each keeps its own count */
     uint64_t mask;
     uint64_t seed;   /* of the hash, chosen at start, so that nobody can aim at a counter */
-    uint64_t *asked; /* (EXPECT_ASKED) hashes of whole prompts, by their last digits; the owner's */
+    uint64_t *asked; /* (EXPECTED_CACHE_ASKED) hashes of whole prompts, by their last digits; the
+                        owner's */
 };
 
-enum status expect_init(struct expect *x, uint32_t n_blocks, uint64_t seed, struct err *err);
-void expect_fini(struct expect *x);
-size_t expect_bytes(const struct expect *x); /* that it has allocated */
+enum status expected_cache_init(struct expected_cache *x, uint32_t n_blocks, uint64_t seed,
+                                struct err *err);
+void expected_cache_fini(struct expected_cache *x);
+size_t expected_cache_bytes(const struct expected_cache *x); /* that it has allocated */
 
 /* The chain before a prompt's first block, and the one that ends with the next KV_BLOCK tokens. */
-uint64_t expect_start(const struct expect *x);
-uint64_t expect_next(uint64_t chain, const int32_t *tokens);
+uint64_t expected_cache_start(const struct expected_cache *x);
+uint64_t expected_cache_next(uint64_t chain, const int32_t *tokens);
 
 /* Any thread: one more block of this salt at the chain's end, or one less. */
-void expect_add(struct expect *x, uint64_t chain, const struct prefix_salt *salt);
-void expect_remove(struct expect *x, uint64_t chain, const struct prefix_salt *salt);
+void expected_cache_add(struct expected_cache *x, uint64_t chain, const struct prefix_salt *salt);
+void expected_cache_remove(struct expected_cache *x, uint64_t chain,
+                           const struct prefix_salt *salt);
 
 /* Owner's thread: how many tokens of the prompt will have to be computed, 1 or more. */
-uint32_t expect_left(const struct expect *x, const struct prefix_salt *salt, const int32_t *tokens,
-                     uint32_t n);
-/* Owner's thread: the prompt is under way, and is not any more. The first answers what expect_left
- * would have, for the same price. */
-uint32_t expect_begin(struct expect *x, const struct prefix_salt *salt, const int32_t *tokens,
-                      uint32_t n);
-void expect_end(struct expect *x, const struct prefix_salt *salt, const int32_t *tokens,
-                uint32_t n);
+uint32_t expected_cache_left(const struct expected_cache *x, const struct prefix_salt *salt,
+                             const int32_t *tokens, uint32_t n);
+/* Owner's thread: the prompt is under way, and is not any more. The first answers what
+ * expected_cache_left would have, for the same price. */
+uint32_t expected_cache_begin(struct expected_cache *x, const struct prefix_salt *salt,
+                              const int32_t *tokens, uint32_t n);
+void expected_cache_end(struct expected_cache *x, const struct prefix_salt *salt,
+                        const int32_t *tokens, uint32_t n);
 
 #endif

@@ -1,8 +1,8 @@
 /* The engine's inside, shared by the files of engine/ and its tests.
  *
  *     owner's thread                                                       engine thread
- *     engine_submit, engine_cancel, close ──── messages ring, eventfd ───► drain_messages
- *     engine_next_event ◄───────────────────── events ring, eventfd ────── publish, end_request
+ *     engine_submit, engine_cancel, close ──── messages ring, eventfd ───► engine_mailbox_drain
+ *     engine_next_event ◄───────────────────── events ring, eventfd ────── engine_mailbox_publish
  *
  * A message is kind, slot and request id in one word; an event is slot and "finished". Per slot at
  * most three messages (a late cancel, the next user's submission and its cancel) and two events
@@ -49,7 +49,7 @@ struct engine_counters {
 #define ENGINE_STORE(e, field, n)                                                                  \
     atomic_store_explicit(&(e)->counters.field, (n), memory_order_relaxed)
 
-/* How fast work goes away, over the last seconds: engine_press.c. */
+/* How fast work goes away, over the last seconds: admission.c. */
 struct engine_pace {
     int64_t pressed_us;           /* in steps that had prompts to compute or to admit ... */
     uint64_t admits;              /* ... and who was admitted */
@@ -145,7 +145,7 @@ struct engine_parts {
     const struct model *model;
     const struct tokenizer *tokenizer; /* NULL: answers have tokens but no text */
     enum engine_mode mode;
-    bool by_hand; /* no thread is started: whoever opened it calls engine_turn */
+    bool by_hand; /* no thread is started: whoever opened it calls engine_thread_turn */
     /* Whether what was computed so far is good, see loader_check; NULL: always. Engine thread,
      * after every step and before anything of it is sampled, published or sent. */
     enum status (*check)(const void *arg, struct err *err);
@@ -157,54 +157,56 @@ enum status engine_open_parts(struct engine **out, const struct engine_parts *pa
 /* engine_thread.c */
 void *engine_thread(void *engine); /* pthread_create's function */
 /* Takes the messages and runs one step; false when there was nothing to run. */
-bool engine_turn(struct engine *e);
-void engine_drain_messages(struct engine *e);
-void engine_publish(struct engine *e, struct request *r);
+bool engine_thread_turn(struct engine *e);
+
+/* engine_step.c */
+void engine_step_run(struct engine *e);
+
+/* engine_mailbox.c */
+void engine_mailbox_drain(struct engine *e);
+void engine_mailbox_publish(struct engine *e, struct request *r);
 /* The one way out of WAITING, PREFILL and DECODE. After it the slot is the owner's. */
-void engine_end_request(struct engine *e, struct request *r, enum finish_reason reason);
-void engine_store_levels(struct engine *e);
-/* False, and then for good, when the step that has just run computed garbage. */
-bool engine_is_sound(struct engine *e);
+void engine_mailbox_end_request(struct engine *e, struct request *r, enum finish_reason reason);
 /* Ends all requests with FINISH_ERROR: those in a step that is parked end with that. */
-void engine_fail_all(struct engine *e);
+void engine_mailbox_fail_all(struct engine *e);
 
-/* engine_queue.c */
-uint32_t engine_cacheable(const struct request *r);
-void engine_arrive(struct engine *e, struct request *r);
-void engine_progressed(struct engine *e,
-                       struct request *r); /* n_past has grown, and is published */
-void engine_leave_line(struct engine *e, struct request *r);
+/* preempt.c */
 /* Puts the youngest running request back among the waiting ones; false when none can be. */
-bool engine_preempt(struct engine *e);
+bool preempt_youngest(struct engine *e);
 
-/* engine_press.c */
+/* prefix_sharing.c */
+uint32_t prefix_sharing_cacheable(const struct request *r);
+/* How many tokens of r are in the prefix cache now: r->n_cached. */
+void prefix_sharing_look_up(struct engine *e, struct request *r);
+void prefix_sharing_arrive(struct engine *e, struct request *r);
+/* n_past has grown, and is published. */
+void prefix_sharing_progressed(struct engine *e, struct request *r);
+void prefix_sharing_leave(struct engine *e, struct request *r);
+/* What the request's blocks hold is written for good: others may share it. */
+void prefix_sharing_publish(struct engine *e, struct request *r, bool partial);
+
+/* engine_stats.c */
+void engine_stats_store_levels(struct engine *e);
+void engine_stats_wait_begins(struct engine *e, struct request *r);
+void engine_stats_wait_ends(struct engine *e, struct request *r); /* harmless a second time */
+void engine_stats_count_step(struct engine *e, const struct plan *plan);
+/* n more tokens of its prompt are in n_past. */
+void engine_stats_count_chunk(struct engine *e, struct request *r, uint32_t n);
+/* Before the cost model has seen it. */
+void engine_stats_measure_step(struct engine *e, const struct cost_step *done, int64_t us);
+
+/* admission.c */
 /* Owner's thread: refuses (STATUS_OVERLOADED) what the queue has no room for; charges for a request
  * that was taken, behind the one `before` of the same call (NULL: it is the first); and forgets one
  * that has ended. */
-enum status engine_press_check(struct engine *e, const struct request_params *take, uint32_t n,
-                               struct err *err);
-void engine_press_charge(struct engine *e, struct request *r, struct request *before);
-void engine_press_released(struct engine *e, struct request *r);
+enum status admission_check(struct engine *e, const struct request_params *take, uint32_t n,
+                            struct err *err);
+void admission_charge(struct engine *e, struct request *r, struct request *before);
+void admission_released(struct engine *e, struct request *r);
 /* Engine thread: what r has still to compute of its prompt, or again, is its charge from here on.
  */
-void engine_press_update(struct engine *e, struct request *r);
-void engine_press_admitted(struct engine *e,
-                           bool kept_out); /* in a step before for want of places */
-void engine_press_step(struct engine *e, bool pressed, enum plan_limit limit, int64_t us);
-
-/* engine_measure.c */
-void engine_wait_begins(struct engine *e, struct request *r);
-void engine_wait_ends(struct engine *e, struct request *r); /* harmless a second time */
-void engine_count_step(struct engine *e, const struct plan *plan);
-/* n more tokens of its prompt are in n_past. */
-void engine_count_chunk(struct engine *e, struct request *r, uint32_t n);
-/* Before the cost model has seen it. */
-void engine_measure_step(struct engine *e, const struct cost_step *done, int64_t us);
-void engine_measured_step(struct engine *e);
-
-/* engine_step.c */
-void engine_run_step(struct engine *e);
-/* What the request's blocks hold is written for good: others may share it. */
-void engine_publish_kv(struct engine *e, struct request *r, bool partial);
+void admission_update(struct engine *e, struct request *r);
+void admission_admitted(struct engine *e, bool kept_out); /* in a step before for want of places */
+void admission_step(struct engine *e, bool pressed, enum plan_limit limit, int64_t us);
 
 #endif

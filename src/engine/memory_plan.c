@@ -23,12 +23,13 @@ static struct size_text size_text(uint64_t bytes)
     return t;
 }
 
-static uint64_t pool_bytes(const struct sizing_wish *w, uint32_t n_ctx)
+static uint64_t pool_bytes(const struct memory_plan_wish *w, uint32_t n_ctx)
 {
     uint64_t one = (uint64_t)kv_blocks_for(n_ctx) * w->block_bytes;
     if (w->kv_memory > 0)
         return w->kv_memory;
-    uint64_t wanted = (uint64_t)w->n_seqs * kv_blocks_for(SIZING_SEQ_POSITIONS) * w->block_bytes;
+    uint64_t wanted =
+        (uint64_t)w->n_seqs * kv_blocks_for(MEMORY_PLAN_SEQ_POSITIONS) * w->block_bytes;
     if (wanted < one)
         wanted = one;
     if (wanted > w->available / 4)
@@ -38,7 +39,7 @@ static uint64_t pool_bytes(const struct sizing_wish *w, uint32_t n_ctx)
     return wanted;
 }
 
-static enum status check_context(const struct sizing_wish *w, uint32_t *n_ctx, struct err *err)
+static enum status check_context(const struct memory_plan_wish *w, uint32_t *n_ctx, struct err *err)
 {
     uint32_t most = w->n_ctx_train < LIMIT_CONTEXT ? w->n_ctx_train : LIMIT_CONTEXT;
     *n_ctx = w->n_ctx > 0 ? w->n_ctx : most;
@@ -48,7 +49,8 @@ static enum status check_context(const struct sizing_wish *w, uint32_t *n_ctx, s
     return STATUS_OK;
 }
 
-enum status sizing_choose(struct sizing *out, const struct sizing_wish *w, struct err *err)
+enum status memory_plan_choose(struct memory_plan *out, const struct memory_plan_wish *w,
+                               struct err *err)
 {
     uint32_t n_ctx;
     enum status status = check_context(w, &n_ctx, err);
@@ -64,7 +66,8 @@ enum status sizing_choose(struct sizing *out, const struct sizing_wish *w, struc
     if (blocks > UINT32_MAX / KV_BLOCK)
         blocks = UINT32_MAX / KV_BLOCK;
     uint64_t positions = blocks * KV_BLOCK;
-    uint64_t needed = w->n_ctx > 0 ? n_ctx : (n_ctx < SIZING_MIN_CTX ? n_ctx : SIZING_MIN_CTX);
+    uint64_t needed =
+        w->n_ctx > 0 ? n_ctx : (n_ctx < MEMORY_PLAN_MIN_CTX ? n_ctx : MEMORY_PLAN_MIN_CTX);
     uint64_t least = (uint64_t)kv_blocks_for((uint32_t)needed) * w->block_bytes;
     if (positions < needed)
         return err_param(err, STATUS_NO_MEMORY, asked,
@@ -72,7 +75,7 @@ enum status sizing_choose(struct sizing *out, const struct sizing_wish *w, struc
                          "for %s",
                          (unsigned long long)needed, size_text(least).text, size_text(bytes).text,
                          w->kv_memory > 0 ? "a larger kv-memory" : "a smaller ctx");
-    *out = (struct sizing){
+    *out = (struct memory_plan){
         .n_ctx = positions < n_ctx ? (uint32_t)positions : n_ctx,
         .n_blocks = (uint32_t)blocks,
     };

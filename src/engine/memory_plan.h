@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct sizing_wish {
+struct memory_plan_wish {
     uint32_t n_ctx;       /* asked for; 0: the model's, or what memory allows */
     uint32_t n_ctx_train; /* the model's */
     uint32_t n_seqs;      /* sequences that run at once */
@@ -16,17 +16,18 @@ struct sizing_wish {
     size_t available; /* bytes of memory that may be used */
 };
 
-struct sizing {
+struct memory_plan {
     uint32_t n_ctx;
     uint32_t n_blocks;
 };
 
-/* Without kv_memory the pool holds SIZING_SEQ_POSITIONS for each sequence, at least one full
+/* Without kv_memory the pool holds MEMORY_PLAN_SEQ_POSITIONS for each sequence, at least one full
  * context, at most a quarter of what is available (more only for a context that was asked for). A
  * context that was not asked for shrinks to the pool; one that was is an error naming what it
  * needs. */
-#define SIZING_SEQ_POSITIONS 1024
-#define SIZING_MIN_CTX       64 /* a shorter one serves nobody: an error */
-enum status sizing_choose(struct sizing *out, const struct sizing_wish *w, struct err *err);
+#define MEMORY_PLAN_SEQ_POSITIONS 1024
+#define MEMORY_PLAN_MIN_CTX       64 /* a shorter one serves nobody: an error */
+enum status memory_plan_choose(struct memory_plan *out, const struct memory_plan_wish *w,
+                               struct err *err);
 
 #endif

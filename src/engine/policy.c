@@ -41,15 +41,15 @@ static double rank_priority(const struct cost *cost, const struct request *r, in
 // clang-format off
 static const struct policy policies[] = {
     {"srpf", "shortest remaining uncached prefill first, with ageing",
-     rank_srpf, POLICY_IN_ORDER, .stacks = false, .parks = true},
+     rank_srpf, POLICY_IN_ORDER, .may_saturate = false, .parks = true},
     {"fifo", "in the order of arrival",
-     rank_arrival, POLICY_IN_ORDER, .stacks = true, .parks = false},
+     rank_arrival, POLICY_IN_ORDER, .may_saturate = true, .parks = false},
     {"pack", "in the order of arrival, filling a step with whatever fits whole",
-     rank_arrival, POLICY_WHOLE, .stacks = true, .parks = false},
+     rank_arrival, POLICY_WHOLE, .may_saturate = true, .parks = false},
     {"lookahead", "the set of the oldest waiting ones that fills a step best",
-     rank_arrival, POLICY_BEST, .stacks = true, .parks = false},
+     rank_arrival, POLICY_BEST, .may_saturate = true, .parks = false},
     {"priority", "by the requests' priority, then by arrival",
-     rank_priority, POLICY_IN_ORDER, .stacks = false, .parks = true},
+     rank_priority, POLICY_IN_ORDER, .may_saturate = false, .parks = true},
 };
 // clang-format on
 #define POLICIES (sizeof policies / sizeof policies[0])
@@ -62,8 +62,8 @@ const struct policy *policy_at(size_t i)
 const struct policy *policy_find(const char *name, struct err *err)
 {
     char known[256];
-    size_t i = names_find(engine_policy_at, name, known, sizeof known);
-    if (i != NAMES_NONE)
+    size_t i = name_table_find(engine_policy_at, name, known, sizeof known);
+    if (i != NAME_TABLE_NONE)
         return &policies[i];
     err_param(err, STATUS_INVALID, "policy", "unknown policy %.64s; there are %s", name, known);
     return NULL;

@@ -22,8 +22,8 @@ struct policy {
     /* Milliseconds; who has the smallest goes first. */
     double (*rank)(const struct cost *cost, const struct request *r, int64_t now_us);
     enum policy_fill fill;
-    bool stacks; /* prompts join a step even when it saturates the machine */
-    bool parks;  /* one of smaller rank may make a running prefill step stand aside */
+    bool may_saturate; /* prompts join a step even when it saturates the machine */
+    bool parks;        /* one of smaller rank may make a running prefill step stand aside */
 };
 
 #define POLICY_DEFAULT "srpf"

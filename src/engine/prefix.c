@@ -42,7 +42,7 @@ enum status prefix_init(struct prefix *p, struct kv *kv, struct err *err)
     empty(p->first, n);
     if (getrandom(&p->seed, sizeof p->seed, 0) != (ssize_t)sizeof p->seed)
         p->seed = (uint64_t)clock_now_ns();
-    enum status status = expect_init(&p->expect, kv->n_blocks, p->seed, err);
+    enum status status = expected_cache_init(&p->expect, kv->n_blocks, p->seed, err);
     if (status != STATUS_OK)
         prefix_fini(p);
     return status;
@@ -53,7 +53,7 @@ void prefix_fini(struct prefix *p)
     mem_free(p->nodes);
     mem_free(p->exact);
     mem_free(p->first);
-    expect_fini(&p->expect);
+    expected_cache_fini(&p->expect);
     *p = (struct prefix){0};
 }
 
@@ -173,9 +173,10 @@ static void link_full(struct prefix *p, uint32_t id)
     uint32_t *head = bucket(p, p->exact, n->parent, &n->salt, n->tokens, KV_BLOCK);
     n->next_exact = *head;
     *head = id;
-    n->chain = expect_next(
-        n->parent == KV_NONE ? expect_start(&p->expect) : p->nodes[n->parent].chain, n->tokens);
-    expect_add(&p->expect, n->chain, &n->salt);
+    n->chain = expected_cache_next(n->parent == KV_NONE ? expected_cache_start(&p->expect)
+                                                        : p->nodes[n->parent].chain,
+                                   n->tokens);
+    expected_cache_add(&p->expect, n->chain, &n->salt);
 }
 
 static void link_node(struct prefix *p, uint32_t id, uint32_t parent,
@@ -211,7 +212,7 @@ static void unlink_node(struct prefix *p, uint32_t id)
         while (*at != id)
             at = &p->nodes[*at].next_exact;
         *at = n->next_exact;
-        expect_remove(&p->expect, n->chain, &n->salt);
+        expected_cache_remove(&p->expect, n->chain, &n->salt);
     }
     if (n->parent != KV_NONE)
         p->nodes[n->parent].n_children--;

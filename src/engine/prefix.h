@@ -55,7 +55,7 @@ struct prefix {
     uint64_t evictions;
     uint64_t dropped[PREFIX_DROPPED]; /* hashes of prompts' beginnings, by their last digits */
     uint32_t n_nodes, n_public;       /* the public ones are counted in both */
-    struct expect expect;             /* what is cached, for the owner */
+    struct expected_cache expect;     /* what is cached, for the owner */
 };
 
 enum status prefix_init(struct prefix *p, struct kv *kv, struct err *err);

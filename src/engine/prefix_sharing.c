@@ -1,5 +1,5 @@
-/* Requests that wait, and requests that are put back: what the prefix cache has for them, and who
- * computes what for whom. Engine thread.
+/* Requests that wait: what the prefix cache has for them, and who computes what for whom. Engine
+ * thread.
  *
  * A request whose prompt begins like that of another one which is still to be computed follows it:
  * it is not scheduled before its leader has come that far, then it finds the blocks in the cache.
@@ -24,18 +24,26 @@ static uint64_t hash_first_block(const struct request *r)
 
 /* Tokens that may come from the cache: all but the last one, whose logits are wanted, and only of
  * the prompt. */
-uint32_t engine_cacheable(const struct request *r)
+uint32_t prefix_sharing_cacheable(const struct request *r)
 {
-    if (request_prices_prompt(r))
+    if (request_wants_prompt_logprobs(r))
         return 0;
     return r->n_goal > r->params.n_prompt ? r->params.n_prompt : r->params.n_prompt - 1;
 }
 
-static void look_up(struct engine *e, struct request *r)
+void prefix_sharing_look_up(struct engine *e, struct request *r)
 {
     r->n_cached = e->cache_on ? prefix_lookup(&e->prefix, &r->params.salt, r->params.prompt,
-                                              engine_cacheable(r))
+                                              prefix_sharing_cacheable(r))
                               : 0;
+}
+
+void prefix_sharing_publish(struct engine *e, struct request *r, bool partial)
+{
+    const struct prefix_text text = {r->params.prompt, r->params.n_prompt, r->tokens};
+    if (e->cache_on && r->n_past > 0)
+        prefix_publish(&e->prefix, r->slot, &r->n_published, &r->params.salt, &text, r->n_past,
+                       partial);
 }
 
 /* --- followers ------------------------------------------------------------------------------ */
@@ -53,7 +61,7 @@ static uint32_t common(const struct request *a, const struct request *b)
  * whole, and the last one when the leader's prompt ends. */
 static uint32_t gain_of(const struct request *leader, const struct request *r, uint32_t *at)
 {
-    uint32_t same = common(leader, r), most = engine_cacheable(r);
+    uint32_t same = common(leader, r), most = prefix_sharing_cacheable(r);
     uint32_t whole = kv_blocks_for(same) * KV_BLOCK;
     *at = whole < leader->n_goal ? whole : leader->n_goal;
     return same < most ? same : most;
@@ -107,63 +115,64 @@ static void count_follower(struct engine *e, struct request *leader, struct requ
 {
     double (*rank)(const struct cost *, const struct request *, int64_t) = e->policy->rank;
     int64_t now_us = clock_now_us();
-    if (!leader->heir || rank(&e->cost, r, now_us) < rank(&e->cost, leader->heir, now_us))
-        leader->heir = r;
+    if (!leader->urgent_follower ||
+        rank(&e->cost, r, now_us) < rank(&e->cost, leader->urgent_follower, now_us))
+        leader->urgent_follower = r;
     if (leader->follow_at == 0 || r->leader_tokens < leader->follow_at)
         leader->follow_at = r->leader_tokens;
 }
 
 static void count_followers(struct engine *e, struct request *leader)
 {
-    leader->heir = NULL;
+    leader->urgent_follower = NULL;
     leader->follow_at = 0;
     for (struct request *r = e->lists.of[REQUEST_WAITING].first; r; r = r->next)
         if (r->leader == leader)
             count_follower(e, leader, r);
 }
 
-static void wait_in_line(struct engine *e, struct request *r)
+static void look_for_leader(struct engine *e, struct request *r)
 {
-    look_up(e, r);
+    prefix_sharing_look_up(e, r);
     r->leader = NULL;
     if (e->cache_on && r->first_hash != 0)
         find_leader(e, r);
     if (r->leader)
         count_follower(e, r->leader, r);
     r->wait.followed |= r->leader != NULL;
-    engine_press_update(e, r);
+    admission_update(e, r);
 }
 
 /* Those who waited for the leader's first n positions look again; UINT32_MAX: all of them. */
-static void let_go(struct engine *e, struct request *leader, uint32_t n)
+static void release_followers(struct engine *e, struct request *leader, uint32_t n)
 {
     if (leader->follow_at == 0 || leader->follow_at > n)
         return;
     for (struct request *r = e->lists.of[REQUEST_WAITING].first; r; r = r->next)
         if (r->leader == leader && r->leader_tokens <= n)
-            wait_in_line(e, r);
+            look_for_leader(e, r);
     count_followers(e, leader);
 }
 
-void engine_arrive(struct engine *e, struct request *r)
+void prefix_sharing_arrive(struct engine *e, struct request *r)
 {
     r->arrived_us = r->served_us = r->params.timeline.at_us[TIMELINE_QUEUED];
     r->priority = r->params.priority;
     r->n_goal = r->params.n_prompt;
     r->first_hash = hash_first_block(r);
     request_move(&e->lists, r, REQUEST_WAITING);
-    engine_wait_begins(e, r);
-    wait_in_line(e, r);
+    engine_stats_wait_begins(e, r);
+    look_for_leader(e, r);
 }
 
-void engine_progressed(struct engine *e, struct request *r)
+void prefix_sharing_progressed(struct engine *e, struct request *r)
 {
-    let_go(e, r, r->n_past);
+    release_followers(e, r, r->n_past);
 }
 
 /* Before its blocks are released and its state changes: nobody waits for it any more, it waits for
  * nobody. */
-void engine_leave_line(struct engine *e, struct request *r)
+void prefix_sharing_leave(struct engine *e, struct request *r)
 {
     struct request *leader = r->leader;
     r->leader = NULL;
@@ -172,37 +181,5 @@ void engine_leave_line(struct engine *e, struct request *r)
     if (r->follow_at == 0)
         return;
     r->first_hash = 0; /* leads nobody from here on */
-    let_go(e, r, UINT32_MAX);
-}
-
-/* --- putting back --------------------------------------------------------------------------- */
-
-/* The youngest running request that is in no step; NULL when there is at most one running. */
-static struct request *youngest(struct engine *e)
-{
-    static const enum request_state states[] = {REQUEST_PREFILL, REQUEST_DECODE};
-    struct request *found = NULL;
-    if (e->lists.of[REQUEST_PREFILL].n + e->lists.of[REQUEST_DECODE].n < 2)
-        return NULL;
-    for (int i = 0; i < 2; i++)
-        for (struct request *r = e->lists.of[states[i]].first; r; r = r->next)
-            if (!r->in_step && (!found || r->id > found->id))
-                found = r;
-    return found;
-}
-
-bool engine_preempt(struct engine *e)
-{
-    struct request *r = youngest(e);
-    if (!r)
-        return false;
-    engine_publish_kv(e, r, true); /* what it has computed may still be there when it comes back */
-    kv_release(&e->kv, r->slot);
-    r->n_past = r->n_blocks = r->n_published = 0;
-    r->n_goal = r->params.n_prompt + r->n_tokens;
-    request_move(&e->lists, r, REQUEST_WAITING);
-    look_up(e, r);
-    engine_press_update(e, r);
-    ENGINE_COUNT(e, preempted, 1);
-    return true;
+    release_followers(e, r, UINT32_MAX);
 }

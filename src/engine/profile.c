@@ -21,8 +21,8 @@ const struct profile *profile_find(const char *name, struct err *err)
     char known[128];
     if (!name)
         name = PROFILE_DEFAULT;
-    size_t i = names_find(engine_profile_at, name, known, sizeof known);
-    if (i != NAMES_NONE)
+    size_t i = name_table_find(engine_profile_at, name, known, sizeof known);
+    if (i != NAME_TABLE_NONE)
         return &profiles[i];
     err_param(err, STATUS_INVALID, "profile", "unknown profile %.64s; there are %s", name, known);
     return NULL;

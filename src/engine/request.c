@@ -71,7 +71,7 @@ static bool allocate_output(struct request *r, const struct request_params *p, u
     r->text = mem_alloc(r->text_cap);
     r->stop = p->n_stop > 0 ? mem_alloc(sizeof *r->stop) : NULL;
     bool counted = !sampling_has_penalty(&p->sampling) ||
-                   counts_init(&r->counts, n_vocab, p->n_prompt + r->max_tokens);
+                   token_counts_init(&r->counts, n_vocab, p->n_prompt + r->max_tokens);
     bool priced = !p->logprobs || logprobs_init(&r->logprobs, p, r->max_tokens, n_vocab);
     return counted && priced && r->tokens && r->text && (r->stop || p->n_stop == 0);
 }
@@ -81,7 +81,7 @@ static void free_output(struct request *r)
     mem_free(r->tokens);
     mem_free(r->text);
     mem_free(r->stop);
-    counts_fini(&r->counts);
+    token_counts_fini(&r->counts);
     logprobs_fini(&r->logprobs);
     r->tokens = NULL;
     r->text = NULL;
@@ -104,7 +104,7 @@ static void reset(struct request *r)
     r->n_past = r->n_goal = r->n_cached = r->n_blocks = 0;
     r->n_published = r->n_hit = r->follow_at = 0;
     r->chunk_us = 0;
-    r->leader = r->heir = NULL;
+    r->leader = r->urgent_follower = NULL;
     r->n_tokens = r->read_tokens = 0;
     r->text_len = r->read_text = 0;
     r->detok = (struct detok){0};
@@ -134,7 +134,7 @@ enum status request_fill(struct request *r, struct request_params *take, uint32_
         stop_init(r->stop, r->params.stop, r->params.n_stop);
     if (r->counts.cap > 0)
         for (uint32_t i = 0; i < r->params.n_prompt; i++)
-            counts_add(&r->counts, r->params.prompt[i], false);
+            token_counts_add(&r->counts, r->params.prompt[i], false);
     return STATUS_OK;
 }
 
@@ -220,7 +220,7 @@ enum finish_reason request_append(struct request *r, int32_t token,
     if (r->stop)
         r->stop->unarmed = r->n_tokens < r->params.min_tokens;
     if (r->counts.cap > 0)
-        counts_add(&r->counts, token, true);
+        token_counts_add(&r->counts, token, true);
     if (!tokenizer)
         return r->n_tokens == r->max_tokens ? FINISH_LENGTH : FINISH_NONE;
     if (!r->params.ignore_eos && tokenizer_is_end(tokenizer, token))

@@ -75,7 +75,8 @@ struct request {
     uint32_t n_cached;      /* while WAITING: of them in the prefix cache, when last looked */
     uint32_t n_blocks;      /* KV blocks it holds */
     struct request *leader; /* computes the prefix that this one waits for; NULL: nobody */
-    struct request *heir; /* of those who wait for this one, who is the most urgent; NULL: nobody */
+    struct request
+        *urgent_follower; /* of those who wait for this one, who is the most urgent; NULL: nobody */
     uint32_t follow_at;   /* positions that the first of them waits for; 0: nobody waits */
 
     /* The engine thread's, from arrival on. */
@@ -92,12 +93,12 @@ struct request {
     int32_t *tokens; /* (max_tokens) */
     char *text;      /* (text_cap) */
     struct detok detok;
-    struct counts counts;      /* only with penalties */
-    struct logprobs logprobs;  /* only when asked for; a row is written before its token */
-    bool dropped;              /* its beginning was in the prefix cache, but not any more */
-    bool in_step;              /* its rows are in the running step */
-    enum finish_reason ending; /* while in_step: not FINISH_NONE when it ends with the step */
-    struct request_wait wait;  /* of its first admission */
+    struct token_counts counts; /* only with penalties */
+    struct logprobs logprobs;   /* only when asked for; a row is written before its token */
+    bool dropped;               /* its beginning was in the prefix cache, but not any more */
+    bool in_step;               /* its rows are in the running step */
+    enum finish_reason ending;  /* while in_step: not FINISH_NONE when it ends with the step */
+    struct request_wait wait;   /* of its first admission */
     struct wait_count steps_before;
     enum finish_reason finish; /* written before the finished event, read after */
 
@@ -132,7 +133,7 @@ static inline uint32_t request_past(const struct request *r)
 }
 
 /* Rows of its prompt are wanted: they are computed, whatever is cached, until it has tokens. */
-static inline bool request_prices_prompt(const struct request *r)
+static inline bool request_wants_prompt_logprobs(const struct request *r)
 {
     return r->logprobs.prompt && r->n_tokens == 0;
 }

@@ -121,10 +121,10 @@ static int64_t due_us(const struct build *b)
 }
 
 /* Nobody waits for a token: only the next who comes may. */
-static int64_t calm_us(const struct build *b)
+static int64_t park_slice_us(const struct build *b)
 {
     const struct scheduler_limits *l = b->v->limits;
-    return l->calm_us > 0 && b->v->policy->parks ? l->calm_us : INT64_MAX;
+    return l->park_slice_us > 0 && b->v->policy->parks ? l->park_slice_us : INT64_MAX;
 }
 
 /* What the step may take by the promise. Decodes that take longer alone have broken it already:
@@ -137,7 +137,7 @@ static int64_t promised_us(struct build *b)
     if (gap_us == 0)
         return INT64_MAX;
     if (n == 0)
-        return calm_us(b);
+        return park_slice_us(b);
     if (n > seats)
         gap_us /= (n + seats - 1) / seats;
     int64_t decodes_us = cost_predict_us(v->cost, &b->plan->cost);
@@ -170,9 +170,9 @@ static uint32_t token_room(const struct build *b)
 static double rank(const struct scheduler_view *v, const struct request *r)
 {
     double own = v->policy->rank(v->cost, r, v->now_us);
-    if (!r->heir)
+    if (!r->urgent_follower)
         return own;
-    double inherited = v->policy->rank(v->cost, r->heir, v->now_us);
+    double inherited = v->policy->rank(v->cost, r->urgent_follower, v->now_us);
     return inherited < own ? inherited : own;
 }
 
@@ -271,7 +271,7 @@ static uint32_t least_chunk(const struct build *b)
 static uint32_t chunk(const struct build *b, const struct request *r)
 {
     uint32_t limit = smaller(chunk_limit(r), token_room(b));
-    if (b->n_prefill > 0 && !b->v->policy->stacks) {
+    if (b->n_prefill > 0 && !b->v->policy->may_saturate) {
         if (b->prefill_tokens >= b->saturated)
             return 0;
         limit = smaller(limit, b->saturated - b->prefill_tokens);

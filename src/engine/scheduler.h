@@ -39,8 +39,8 @@ struct scheduler_limits {
     uint32_t max_prefill_tokens; /* of them, of prompts */
     uint32_t max_active;         /* admitted at once */
     int64_t decode_gap_us;       /* promised between two tokens of a stream; 0: nothing promised */
-    int64_t calm_us; /* of a step without decodes that may stand aside: its layers, the points where
-                        it can, are to be close; 0: no bound. Only where a gap is promised. */
+    int64_t park_slice_us; /* of a step without decodes that may stand aside: its layers, the points
+                        where it can, are to be close; 0: no bound. Only where a gap is promised. */
     double efficiency; /* a step whose tokens take this share of its time is saturated; (0, 1) */
 };
 

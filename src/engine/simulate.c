@@ -298,7 +298,7 @@ static enum status run_all(struct sim *s, struct err *err)
         s->waiting = s->engine->lists.of[REQUEST_WAITING].n;
         s->backend_ns = 0;
         s->turn_ns = clock_real_ns();
-        if (engine_turn(s->engine)) {
+        if (engine_thread_turn(s->engine)) {
             if (!note_step(s))
                 return err_set(err, STATUS_NO_MEMORY, "no memory for a simulation's steps");
         } else if (s->n_come < s->n && s->n_come == s->n_gone) {

@@ -290,7 +290,7 @@ static void answer_many(struct http_exchange *x)
     bool waits = false; /* until it is drained */
     while (st == STATUS_OK && !waits && answer_next(x, in, &st, &e))
         waits = http_stream_waiting(x) > LIMIT_STREAM_BUFFER;
-    budget_set(&x->held, evbuffer_get_length(in->bytes));
+    byte_budget_set(&x->held, evbuffer_get_length(in->bytes));
     if (waits)
         return;
     if (st == STATUS_OK && in->whole && evbuffer_get_length(in->bytes) > 0)
@@ -332,7 +332,7 @@ static void give_up(struct http_exchange *x, const struct err *e)
     x->user = NULL;
     x->arrived = NULL;
     x->drained = NULL;
-    budget_end(&x->held);
+    byte_budget_end(&x->held);
     grpc_fail(x, e);
 }
 
@@ -392,8 +392,8 @@ bool grpc_timeout(const char *text, float *seconds)
 
 static const struct grpc_route *find(const char *path)
 {
-    const struct grpc_route *const tables[] = {grpc_call_routes, grpc_health_routes,
-                                               grpc_reflect_routes};
+    const struct grpc_route *const tables[] = {grpc_inference_routes, grpc_health_routes,
+                                               grpc_reflection_routes};
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
         for (const struct grpc_route *r = tables[i]; r->path; r++)
             if (strcmp(r->path, path) == 0)
@@ -434,9 +434,10 @@ static bool hold_body(struct server *s, struct http_exchange *x, bool needs_key)
     struct sockaddr_storage peer;
     struct err e;
     bool known = http_peer(x, &peer);
-    struct client who = admit_client(s, needs_key, x->key, known ? (struct sockaddr *)&peer : NULL);
-    struct budget *of = needs_key ? &s->request_memory : &s->stream_memory;
-    if (admit_body(of, &x->held, &who, announced(x), &e) == STATUS_OK)
+    struct client who =
+        client_admission_client(s, needs_key, x->key, known ? (struct sockaddr *)&peer : NULL);
+    struct byte_budget *of = needs_key ? &s->request_memory : &s->stream_memory;
+    if (client_admission_body(of, &x->held, &who, announced(x), &e) == STATUS_OK)
         return true;
     http_fail(x, &e, http_code_memory);
     return false;

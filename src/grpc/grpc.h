@@ -24,9 +24,9 @@ struct grpc_route {
     grpc_method *method;
 };
 
-extern const struct grpc_route grpc_call_routes[];    /* grpc_calls.c; path NULL ends each */
-extern const struct grpc_route grpc_health_routes[];  /* grpc_health.c */
-extern const struct grpc_route grpc_reflect_routes[]; /* grpc_reflect.c */
+extern const struct grpc_route grpc_inference_routes[];  /* grpc_calls.c; path NULL ends each */
+extern const struct grpc_route grpc_health_routes[];     /* grpc_health.c */
+extern const struct grpc_route grpc_reflection_routes[]; /* grpc_reflect.c */
 
 /* Appends the message with its frame, or without. */
 void grpc_put(struct buf *out, const ProtobufCMessage *message);
@@ -60,8 +60,8 @@ void grpc_inflate_for(struct server *s, struct http_exchange *x, struct evbuffer
 bool grpc_timeout(const char *text, float *seconds);
 
 /* Generate and Chat: questions and answers as calls have them. */
-extern const struct form grpc_form; /* grpc_answer.c */
-enum status grpc_ask(struct openai_request *out, enum openai_kind kind, const char *bytes,
-                     size_t len, struct err *err); /* grpc_ask.c */
+extern const struct wire_format grpc_response_format; /* grpc_answer.c */
+enum status grpc_request_read(struct openai_request *out, enum openai_kind kind, const char *bytes,
+                              size_t len, struct err *err); /* grpc_request_read.c */
 
 #endif

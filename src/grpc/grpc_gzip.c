@@ -97,9 +97,9 @@ static void done(struct text_job *job)
         x->user = NULL;
         x->ended = in->ended;
     }
-    budget_force(&in->held, in->message ? evbuffer_get_length(in->message) : 0);
+    byte_budget_force(&in->held, in->message ? evbuffer_get_length(in->message) : 0);
     if (x)
-        budget_move(&x->held, &in->held);
+        byte_budget_move(&x->held, &in->held);
     if (x && in->status == STATUS_OK)
         text_worker_refund(in->server->text, job); /* the call has an account of its own */
     if (x && in->status)
@@ -108,7 +108,7 @@ static void done(struct text_job *job)
         in->method(in->server, x, in->message);
     else
         free_message(&in->message);
-    budget_end(&in->held);
+    byte_budget_end(&in->held);
     mem_free(in);
 }
 
@@ -142,8 +142,9 @@ static enum status make_room(struct http_exchange *x, struct evbuffer *message, 
     if (most > LIMIT_BODY_BYTES)
         return err_set(err, STATUS_TOO_LARGE, "the message is larger than %u bytes",
                        LIMIT_BODY_BYTES);
-    return budget_set(&x->held, evbuffer_get_length(message) + most) ? STATUS_OK
-                                                                     : http_no_room(&x->held, err);
+    return byte_budget_set(&x->held, evbuffer_get_length(message) + most)
+               ? STATUS_OK
+               : http_no_room(&x->held, err);
 }
 
 static enum status inflate_later(struct server *s, struct http_exchange *x,
@@ -158,7 +159,7 @@ static enum status inflate_later(struct server *s, struct http_exchange *x,
         return err_set(err, STATUS_NO_MEMORY, "no memory for the call");
     *in = (struct inflating){.job = {.work = work,
                                      .done = done,
-                                     .client = admit_client_of(s, x),
+                                     .client = client_admission_client_of(s, x),
                                      .bytes = evbuffer_get_length(message) + most},
                              .server = s,
                              .x = x,
@@ -166,17 +167,17 @@ static enum status inflate_later(struct server *s, struct http_exchange *x,
                              .ended = x->ended,
                              .message = message,
                              .most = most};
-    budget_move(&in->held, &x->held);
+    byte_budget_move(&in->held, &x->held);
     x->user = in;
     x->ended = on_ended;
     const char *limit;
-    st = admit_text(s, x, &in->job, &limit, err);
+    st = client_admission_text(s, x, &in->job, &limit, err);
     if (st == STATUS_OK)
         return STATUS_OK;
     metrics_refuse(&s->metrics, status_http(st), limit);
     x->user = NULL;
     x->ended = in->ended;
-    budget_move(&x->held, &in->held);
+    byte_budget_move(&x->held, &in->held);
     mem_free(in);
     return st;
 }
@@ -206,7 +207,7 @@ void grpc_inflate_for(struct server *s, struct http_exchange *x, struct evbuffer
             return;
     }
     evbuffer_free(message);
-    budget_force(&x->held, out ? evbuffer_get_length(out) : 0);
+    byte_budget_force(&x->held, out ? evbuffer_get_length(out) : 0);
     if (st == STATUS_OK)
         method(s, x, out);
     else

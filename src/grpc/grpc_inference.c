@@ -19,13 +19,14 @@ static void ask(struct server *s, struct http_exchange *x, struct evbuffer *mess
     const char *timeout = http_header(x, "grpc-timeout");
     if (timeout)
         grpc_timeout(timeout, &seconds); /* was checked */
-    call_begin(s, x,
-               &(struct call_question){.kind = kind,
-                                       .form = &grpc_form,
-                                       .body = message,
-                                       .stream = stream,
-                                       .timeout_s = seconds,
-                                       .coalesce_us = s->options.coalesce_ms * INT64_C(1000)});
+    completion_begin(
+        s, x,
+        &(struct completion_question){.kind = kind,
+                                      .form = &grpc_response_format,
+                                      .body = message,
+                                      .stream = stream,
+                                      .timeout_s = seconds,
+                                      .coalesce_us = s->options.coalesce_ms * INT64_C(1000)});
 }
 
 static void generate(struct server *s, struct http_exchange *x, struct evbuffer *message)
@@ -130,8 +131,8 @@ static void tokenize_done(struct text_job *job)
 {
     struct tokenizing *t = (struct tokenizing *)(void *)job;
     struct http_exchange *x = t->x;
-    admit_tokens(t->server, x, &t->admitted, t->n_tokens);
-    admit_end(t->server, &t->admitted, 0);
+    client_admission_tokens(t->server, x, &t->admitted, t->n_tokens);
+    client_admission_end(t->server, &t->admitted, 0);
     if (x) {
         x->user = NULL;
         x->ended = NULL;
@@ -143,7 +144,7 @@ static void tokenize_done(struct text_job *job)
     else if (x)
         grpc_reply_packed(x, &t->packed);
     evbuffer_free(t->message);
-    budget_end(&t->held);
+    byte_budget_end(&t->held);
     buf_fini(&t->packed);
     mem_free(t);
 }
@@ -164,7 +165,7 @@ static bool may_tokenize(struct server *s, struct http_exchange *x, struct admit
     const char *limit;
     if (still_loading(s, x))
         return false;
-    if (admit_begin(s, x, out, &limit, &e) == STATUS_OK)
+    if (client_admission_begin(s, x, out, &limit, &e) == STATUS_OK)
         return true;
     metrics_refuse(&s->metrics, status_http(e.code), limit);
     http_fail(x, &e, "rate_limit_exceeded");
@@ -182,7 +183,7 @@ static void tokenize(struct server *s, struct http_exchange *x, struct evbuffer 
     struct tokenizing *t = mem_zalloc(sizeof *t);
     if (!t) {
         evbuffer_free(message);
-        admit_end(s, &admitted, 0);
+        client_admission_end(s, &admitted, 0);
         err_set(&e, STATUS_NO_MEMORY, "no memory for the call");
         grpc_fail(x, &e);
         return;
@@ -195,11 +196,11 @@ static void tokenize(struct server *s, struct http_exchange *x, struct evbuffer 
                              .admitted = admitted,
                              .x = x,
                              .message = message};
-    budget_move(&t->held, &x->held);
+    byte_budget_move(&t->held, &x->held);
     x->user = t;
     x->ended = tokenize_ended;
     const char *limit;
-    enum status st = admit_text(s, x, &t->job, &limit, &e);
+    enum status st = client_admission_text(s, x, &t->job, &limit, &e);
     if (st == STATUS_OK)
         return;
     metrics_refuse(&s->metrics, status_http(st), limit);
@@ -224,7 +225,7 @@ static void list_models(struct server *s, struct http_exchange *x, struct evbuff
     grpc_reply(x, &out.base);
 }
 
-const struct grpc_route grpc_call_routes[] = {
+const struct grpc_route grpc_inference_routes[] = {
     {SERVICE "Generate", true, false, generate},
     {SERVICE "GenerateBlocking", true, false, generate_blocking},
     {SERVICE "Chat", true, false, chat},

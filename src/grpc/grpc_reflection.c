@@ -222,7 +222,7 @@ static void reflect(struct server *s, struct http_exchange *x, struct evbuffer *
     grpc__reflection__v1__server_reflection_request__free_unpacked(q, NULL);
 }
 
-const struct grpc_route grpc_reflect_routes[] = {
+const struct grpc_route grpc_reflection_routes[] = {
     {METHOD("v1"), false, true, reflect},
     {METHOD("v1alpha"), false, true, reflect},
     {0},

@@ -1,5 +1,5 @@
 /* Questions of gRPC as those of the OpenAI API: fields become JSON of the same names, which
- * openai_read checks, so that there is one place that knows what may be asked. */
+ * openai_request_read checks, so that there is one place that knows what may be asked. */
 #include "grpc/grpc.h"
 
 #include "base/limits.h"
@@ -272,8 +272,8 @@ static void make_json(void *arg)
                                        : read_generate(q->json, q->message, q->err);
 }
 
-enum status grpc_ask(struct openai_request *out, enum openai_kind kind, const char *bytes,
-                     size_t len, struct err *err)
+enum status grpc_request_read(struct openai_request *out, enum openai_kind kind, const char *bytes,
+                              size_t len, struct err *err)
 {
     const ProtobufCMessageDescriptor *type = kind == OPENAI_CHAT
                                                  ? &firstlight__v1__chat_request__descriptor
@@ -290,7 +290,7 @@ enum status grpc_ask(struct openai_request *out, enum openai_kind kind, const ch
     if (st)
         return st;
     if (making.status == STATUS_OK)
-        return openai_read(out, kind, making.json, err);
+        return openai_request_read(out, kind, making.json, err);
     json_decref(making.json);
     return making.status;
 }

@@ -46,7 +46,7 @@ static bool fill_logprobs(struct arena *a, const json_t *array, token_logprob **
 
 /* Messages */
 
-static void choice_of(Firstlight__V1__Choice *out, const struct answer_choice *c)
+static void choice_of(Firstlight__V1__Choice *out, const struct openai_response_choice *c)
 {
     firstlight__v1__choice__init(out);
     out->has_index = true;
@@ -57,7 +57,7 @@ static void choice_of(Firstlight__V1__Choice *out, const struct answer_choice *c
 }
 
 /* What says whose answer it is goes with the first message of each choice. */
-static void name_answer(response *r, const struct answer *a)
+static void name_answer(response *r, const struct openai_response *a)
 {
     r->id = (char *)(uintptr_t)a->id;
     r->model = (char *)(uintptr_t)a->model;
@@ -87,8 +87,8 @@ static void put_with_logprobs(struct buf *out, response *r, const char *logprobs
     json_decref(json);
 }
 
-static void put_choice(struct buf *out, const struct answer *a, const struct answer_choice *c,
-                       put_message *put)
+static void put_choice(struct buf *out, const struct openai_response *a,
+                       const struct openai_response_choice *c, put_message *put)
 {
     Firstlight__V1__Choice choice, *choices[] = {&choice};
     response r = FIRSTLIGHT__V1__GENERATE_RESPONSE__INIT;
@@ -106,7 +106,8 @@ static double ms(int64_t us)
 }
 
 /* Appends the response with how it went added. */
-static void put_measured(struct buf *out, response *r, const struct answer_end *e, put_message *put)
+static void put_measured(struct buf *out, response *r, const struct openai_response_end *e,
+                         put_message *put)
 {
     Firstlight__V1__Usage usage = FIRSTLIGHT__V1__USAGE__INIT;
     Firstlight__V1__Ttft ttft = FIRSTLIGHT__V1__TTFT__INIT;
@@ -142,13 +143,15 @@ static void put_measured(struct buf *out, response *r, const struct answer_end *
 
 /* Streams */
 
-static void put_text(struct buf *out, const struct answer *a, const struct answer_choice *c)
+static void put_text(struct buf *out, const struct openai_response *a,
+                     const struct openai_response_choice *c)
 {
     put_choice(out, c->first ? a : NULL, c, grpc_put);
 }
 
-static void put_finish(struct buf *out, const struct answer *a, const struct answer_choice *c,
-                       const struct answer_end *end)
+static void put_finish(struct buf *out, const struct openai_response *a,
+                       const struct openai_response_choice *c,
+                       const struct openai_response_end *end)
 {
     Firstlight__V1__Choice choice, *choices[] = {&choice};
     response r = FIRSTLIGHT__V1__GENERATE_RESPONSE__INIT;
@@ -165,28 +168,30 @@ static void put_finish(struct buf *out, const struct answer *a, const struct ans
 
 /* Whole answers: one frame, whose length is known at the end */
 
-static void put_head(struct buf *out, const struct answer *a)
+static void put_head(struct buf *out, const struct openai_response *a)
 {
     response r = FIRSTLIGHT__V1__GENERATE_RESPONSE__INIT;
     name_answer(&r, a);
     grpc_put_bare(out, &r.base);
 }
 
-static void put_whole_choice(struct buf *out, const struct answer *a, const struct answer_choice *c)
+static void put_whole_choice(struct buf *out, const struct openai_response *a,
+                             const struct openai_response_choice *c)
 {
     (void)a;
     put_choice(out, NULL, c, grpc_put_bare);
 }
 
-static void put_tail(struct buf *out, const struct answer *a, const struct answer_end *end)
+static void put_tail(struct buf *out, const struct openai_response *a,
+                     const struct openai_response_end *end)
 {
     response r = FIRSTLIGHT__V1__GENERATE_RESPONSE__INIT;
     (void)a;
     put_measured(out, &r, end, grpc_put_bare);
 }
 
-const struct form grpc_form = {
-    .read = grpc_ask,
+const struct wire_format grpc_response_format = {
+    .read = grpc_request_read,
     .start = grpc_stream,
     .text = put_text,
     .finish = put_finish,

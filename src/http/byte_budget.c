@@ -4,19 +4,19 @@
 
 #include <string.h>
 
-void budget_init(struct budget *b, size_t most)
+void byte_budget_init(struct byte_budget *b, size_t most)
 {
-    *b = (struct budget){.most = most, .key = siphash_key_random()};
+    *b = (struct byte_budget){.most = most, .key = siphash_key_random()};
 }
 
-void budget_resize(struct budget *b, size_t most)
+void byte_budget_resize(struct byte_budget *b, size_t most)
 {
     b->most = most;
 }
 
-static uint32_t share_of(const struct budget *b, const struct client *who)
+static uint32_t share_of(const struct byte_budget *b, const struct client *who)
 {
-    return (uint32_t)(siphash_bytes(&b->key, who, sizeof *who) % BUDGET_SHARES);
+    return (uint32_t)(siphash_bytes(&b->key, who, sizeof *who) % BYTE_BUDGET_SHARES);
 }
 
 /* More in place of less, of what is held. */
@@ -25,21 +25,21 @@ static bool fits(size_t held, size_t less, size_t more, size_t most)
     return more <= less || (held - less <= most && more <= most - (held - less));
 }
 
-bool budget_fits(const struct hold *h, size_t bytes)
+bool byte_budget_fits(const struct hold *h, size_t bytes)
 {
-    const struct budget *b = h->of;
+    const struct byte_budget *b = h->of;
     return !b || b->most == 0 ||
            (fits(b->held, h->bytes, bytes, b->most) &&
             fits(b->shares[h->share], h->bytes, bytes, b->most / 2));
 }
 
-void budget_refuse(const struct hold *h)
+void byte_budget_refuse(const struct hold *h)
 {
     if (h->of)
         h->of->refused++;
 }
 
-void budget_force(struct hold *h, size_t bytes)
+void byte_budget_force(struct hold *h, size_t bytes)
 {
     if (h->of) {
         h->of->held += bytes - h->bytes;
@@ -48,33 +48,33 @@ void budget_force(struct hold *h, size_t bytes)
     h->bytes = bytes;
 }
 
-bool budget_set(struct hold *h, size_t bytes)
+bool byte_budget_set(struct hold *h, size_t bytes)
 {
-    if (!budget_fits(h, bytes)) {
-        budget_refuse(h);
+    if (!byte_budget_fits(h, bytes)) {
+        byte_budget_refuse(h);
         return false;
     }
-    budget_force(h, bytes);
+    byte_budget_force(h, bytes);
     return true;
 }
 
-bool budget_open(struct hold *h, struct budget *b, const struct client *who)
+bool byte_budget_open(struct hold *h, struct byte_budget *b, const struct client *who)
 {
     size_t bytes = h->bytes;
     REQUIRE(!h->of);
     *h = (struct hold){.of = b, .share = share_of(b, who)};
-    return budget_set(h, bytes);
+    return byte_budget_set(h, bytes);
 }
 
-void budget_move(struct hold *to, struct hold *from)
+void byte_budget_move(struct hold *to, struct hold *from)
 {
-    budget_end(to);
+    byte_budget_end(to);
     *to = *from;
     *from = (struct hold){0};
 }
 
-void budget_end(struct hold *h)
+void byte_budget_end(struct hold *h)
 {
-    budget_force(h, 0);
+    byte_budget_force(h, 0);
     *h = (struct hold){0};
 }

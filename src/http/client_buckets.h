@@ -3,10 +3,10 @@
  * bucket never holds more than `most` uses no more than that rate in the long run, and `most` at
  * once.
  *
- * The table has a fixed size: places in sets of BUCKETS_SET, chosen by a keyed hash. A new client
- * takes the place of his set that holds least. Who is forgotten counts as one who has used nothing,
- * so many strangers at once give a little to somebody, and those who owe much stay known among
- * them. I/O thread only. */
+ * The table has a fixed size: places in sets of CLIENT_BUCKETS_SET, chosen by a keyed hash. A new
+ * client takes the place of his set that holds least. Who is forgotten counts as one who has used
+ * nothing, so many strangers at once give a little to somebody, and those who owe much stay known
+ * among them. I/O thread only. */
 #ifndef FIRSTLIGHT_HTTP_CLIENT_BUCKETS_H
 #define FIRSTLIGHT_HTTP_CLIENT_BUCKETS_H
 
@@ -15,22 +15,24 @@
 
 #include <stdint.h>
 
-#define BUCKETS_SET 8
+#define CLIENT_BUCKETS_SET 8
 
-struct buckets;
+struct client_buckets;
 
 /* Room for max_clients, rounded up to a power of two; per_second above 0. */
-enum status buckets_open(struct buckets **out, uint32_t max_clients, double per_second,
-                         struct err *err);
-void buckets_close(struct buckets *b); /* NULL: nothing */
+enum status client_buckets_open(struct client_buckets **out, uint32_t max_clients,
+                                double per_second, struct err *err);
+void client_buckets_close(struct client_buckets *b); /* NULL: nothing */
 
 /* now_us: of a clock that does not go back. A negative amount gives back; nobody saves up. */
-void buckets_add(struct buckets *b, const struct client *who, double amount, int64_t now_us);
+void client_buckets_add(struct client_buckets *b, const struct client *who, double amount,
+                        int64_t now_us);
 /* What his bucket holds; 0: nothing, or he is not known. */
-double buckets_held(const struct buckets *b, const struct client *who, int64_t now_us);
+double client_buckets_held(const struct client_buckets *b, const struct client *who,
+                           int64_t now_us);
 /* Microseconds until it holds no more than `most`, if nothing is added; 0: it does not. Fractions
  * that sums may bring do not count. */
-int64_t buckets_until_us(const struct buckets *b, const struct client *who, double most,
-                         int64_t now_us);
+int64_t client_buckets_until_us(const struct client_buckets *b, const struct client *who,
+                                double most, int64_t now_us);
 
 #endif

@@ -12,7 +12,7 @@ struct entry {
     uint32_t n; /* 0: free */
 };
 
-struct clients {
+struct client_limit {
     uint32_t max_each, max_clients, count;
     uint32_t mask; /* entries - 1 */
     struct siphash_key key;
@@ -21,13 +21,13 @@ struct clients {
 
 #define KEYS UINT64_MAX /* word[0] of those with a key: no address begins so */
 
-struct client clients_of_key(uint64_t id)
+struct client client_limit_of_key(uint64_t id)
 {
     return (struct client){.word = {KEYS, id}};
 }
 
 /* IPv4 as IPv6 has it (RFC 4291, 2.5.5.2), whichever socket it came to. */
-struct client clients_of_address(const struct sockaddr *address)
+struct client client_limit_of_address(const struct sockaddr *address)
 {
     struct client who = {{0}};
     unsigned char bytes[16] = {[10] = 0xff, [11] = 0xff};
@@ -44,42 +44,42 @@ struct client clients_of_address(const struct sockaddr *address)
     return who;
 }
 
-enum status clients_open(struct clients **out, uint32_t max_each, uint32_t max_clients,
-                         struct err *err)
+enum status client_limit_open(struct client_limit **out, uint32_t max_each, uint32_t max_clients,
+                              struct err *err)
 {
     uint64_t n = 2;
     while (n < 2 * (uint64_t)max_clients)
         n *= 2;
-    struct clients *c = mem_zalloc(sizeof *c);
+    struct client_limit *c = mem_zalloc(sizeof *c);
     struct entry *entries = mem_array(n, sizeof *entries);
     if (!c || !entries) {
         mem_free(c);
         mem_free(entries);
         return err_set(err, STATUS_NO_MEMORY, "no memory for %u clients", max_clients);
     }
-    *c = (struct clients){.max_each = max_each,
-                          .max_clients = max_clients,
-                          .mask = (uint32_t)(n - 1),
-                          .key = siphash_key_random(),
-                          .entries = entries};
+    *c = (struct client_limit){.max_each = max_each,
+                               .max_clients = max_clients,
+                               .mask = (uint32_t)(n - 1),
+                               .key = siphash_key_random(),
+                               .entries = entries};
     *out = c;
     return STATUS_OK;
 }
 
-void clients_free(struct clients *c)
+void client_limit_free(struct client_limit *c)
 {
     if (c)
         mem_free(c->entries);
     mem_free(c);
 }
 
-static uint32_t home(const struct clients *c, const struct client *who)
+static uint32_t home(const struct client_limit *c, const struct client *who)
 {
     return (uint32_t)siphash_bytes(&c->key, who, sizeof *who) & c->mask;
 }
 
 /* His entry, or the free one that would be his. */
-static uint32_t find(const struct clients *c, const struct client *who)
+static uint32_t find(const struct client_limit *c, const struct client *who)
 {
     uint32_t i = home(c, who);
     while (c->entries[i].n > 0 && memcmp(&c->entries[i].who, who, sizeof *who) != 0)
@@ -87,8 +87,8 @@ static uint32_t find(const struct clients *c, const struct client *who)
     return i;
 }
 
-enum status clients_enter_all(struct clients *c, const struct client *who, uint32_t n,
-                              struct err *err)
+enum status client_limit_enter_all(struct client_limit *c, const struct client *who, uint32_t n,
+                                   struct err *err)
 {
     struct entry *e = &c->entries[find(c, who)];
     if (n == 0)
@@ -107,13 +107,13 @@ enum status clients_enter_all(struct clients *c, const struct client *who, uint3
     return STATUS_OK;
 }
 
-enum status clients_enter(struct clients *c, const struct client *who, struct err *err)
+enum status client_limit_enter(struct client_limit *c, const struct client *who, struct err *err)
 {
-    return clients_enter_all(c, who, 1, err);
+    return client_limit_enter_all(c, who, 1, err);
 }
 
 /* Closes the gap: whoever was pushed past it by probing moves back (Knuth's algorithm R). */
-static void remove_entry(struct clients *c, uint32_t gap)
+static void remove_entry(struct client_limit *c, uint32_t gap)
 {
     for (uint32_t i = (gap + 1) & c->mask; c->entries[i].n > 0; i = (i + 1) & c->mask) {
         uint32_t from_home = (i - home(c, &c->entries[i].who)) & c->mask;
@@ -125,7 +125,7 @@ static void remove_entry(struct clients *c, uint32_t gap)
     c->entries[gap] = (struct entry){0};
 }
 
-void clients_leave_all(struct clients *c, const struct client *who, uint32_t n)
+void client_limit_leave_all(struct client_limit *c, const struct client *who, uint32_t n)
 {
     uint32_t i = find(c, who);
     if (n == 0)
@@ -139,12 +139,12 @@ void clients_leave_all(struct clients *c, const struct client *who, uint32_t n)
     remove_entry(c, i);
 }
 
-void clients_leave(struct clients *c, const struct client *who)
+void client_limit_leave(struct client_limit *c, const struct client *who)
 {
-    clients_leave_all(c, who, 1);
+    client_limit_leave_all(c, who, 1);
 }
 
-uint32_t clients_count(const struct clients *c)
+uint32_t client_limit_count(const struct client_limit *c)
 {
     return c->count;
 }

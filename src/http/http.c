@@ -86,7 +86,7 @@ void http_name_request(struct http_exchange *x, char name[LIMIT_REQUEST_ID_BYTES
     if (len > 0 && len <= LIMIT_REQUEST_ID_BYTES)
         memcpy(name, given, len + 1);
     else
-        id_random(name);
+        request_id_random(name);
     x->request_id = name;
 }
 
@@ -169,7 +169,7 @@ void http_fail(struct http_exchange *x, const struct err *err, const char *code)
         x->fail(x, err, code);
         return;
     }
-    answer_error(&body, err, code);
+    openai_response_error(&body, err, code);
     if (retry_after(err->code) && x->retry_ms == 0)
         http_add_header(x, "Retry-After", retry_after(err->code));
     if (err->code == STATUS_TIMEOUT) /* the clients of OpenAI ask again otherwise, twice */
@@ -209,14 +209,14 @@ bool http_has_room(const struct http_exchange *x, size_t len)
 {
     const struct hold *unsent = x->via->unsent ? x->via->unsent(x) : NULL;
     bool small = len <= LIMIT_STREAM_BUFFER && x->via->stream_waiting(x) <= LIMIT_STREAM_BUFFER;
-    return small || !unsent || budget_fits(unsent, unsent->bytes + len);
+    return small || !unsent || byte_budget_fits(unsent, unsent->bytes + len);
 }
 
 enum status http_no_room_to_send(struct http_exchange *x, struct err *err)
 {
     const struct hold *unsent = x->via->unsent ? x->via->unsent(x) : NULL;
     if (unsent)
-        budget_refuse(unsent);
+        byte_budget_refuse(unsent);
     return err_set(err, STATUS_UNAVAILABLE,
                    "the answers that clients have not taken are too large together "
                    "(--max-unsent-memory), of one client or of all: read them, and try again");

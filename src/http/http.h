@@ -20,7 +20,7 @@
 #include <stdint.h>
 
 struct evbuffer;
-struct http_via;
+struct http_transport;
 struct sockaddr;
 struct sockaddr_storage;
 
@@ -53,7 +53,7 @@ struct http_exchange {
     const char *request_id;
     const struct timeline *timeline; /* received */
     uint64_t key;                    /* the id of the API key it came with (keys.h) ... */
-    struct salt_secret key_secret;   /* ... and what makes the salts of that key's prompts */
+    struct key_secret key_secret;    /* ... and what makes the salts of that key's prompts */
     const char *origin;              /* of the page that may read the answer; NULL: none may */
     struct hold held;                /* bytes of the body, wherever it is until the end */
     bool open; /* no key was asked for or brought: its answer has room among such alone */
@@ -74,7 +74,7 @@ struct http_exchange {
     void *over_arg;
     /* how http_fail tells an error; NULL: as the OpenAI API has it */
     void (*fail)(struct http_exchange *x, const struct err *err, const char *code);
-    const struct http_via *via; /* the protocol it came by */
+    const struct http_transport *via; /* the protocol it came by */
 };
 
 /* A body that is not taken because the bytes of all requests are too many already. */
@@ -94,7 +94,7 @@ bool http_path_rest(const struct http_exchange *x, const char *prefix, char *out
  */
 bool http_query(const struct http_exchange *x, const char *name, char *out, size_t out_size);
 /* The body, now the caller's (evbuffer_free). NULL: memory. What it takes stays held by x: who
- * keeps it longer than the exchange moves that (budget_move). */
+ * keeps it longer than the exchange moves that (byte_budget_move). */
 struct evbuffer *http_take_body(struct http_exchange *x);
 
 /* Its bytes in one piece; *bytes is NULL when there are none. STATUS_NO_MEMORY. */

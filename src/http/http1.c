@@ -21,19 +21,19 @@
 
 struct http1 {
     struct evhttp *evhttp;
-    struct conn_set conns;
+    struct http1_conn_set conns;
     http_handler *handler;
     void *arg;
     struct evbuffer *scratch; /* carries one chunk of a stream */
     bool draining;
-    char url[LISTEN_URL_BYTES];
+    char url[LISTENER_URL_BYTES];
 };
 
 /* What an http_exchange is inside. */
 struct exchange {
     struct http_exchange public; /* first: the two pointers are one */
     struct http1 *http;
-    struct conn *conn;
+    struct http1_conn *conn;
     struct evhttp_request *req;
     bool cut;
     char request_id[LIMIT_REQUEST_ID_BYTES + 1];
@@ -50,7 +50,7 @@ static void end(struct exchange *x, bool gone)
 {
     if (x->public.ended)
         x->public.ended(&x->public, gone);
-    budget_end(&x->public.held);
+    byte_budget_end(&x->public.held);
     reserve_free(x);
 }
 
@@ -58,13 +58,13 @@ static void end(struct exchange *x, bool gone)
 static void on_complete(struct evhttp_request *req, void *arg)
 {
     struct exchange *x = arg;
-    struct conn *c = x->conn;
+    struct http1_conn *c = x->conn;
     bool cut = x->cut;
     (void)req;
     end(x, false);
-    conn_finish(c);
+    http1_conn_finish(c);
     if (cut)
-        conn_shut(c);
+        http1_conn_shut(c);
 }
 
 /* The connection goes, before the answer's end. */
@@ -106,7 +106,7 @@ static void via_reply(struct http_exchange *x, int status, const char *body, siz
         snprintf(length, sizeof length, "%zu", len);
         via_add_header(x, "Content-Length", length);
     } else if (!out || evbuffer_add(out, body, len) != 0) {
-        conn_shut(in->conn);
+        http1_conn_shut(in->conn);
     }
     evhttp_send_reply(in->req, status, NULL, out);
     if (out)
@@ -149,7 +149,7 @@ static void via_stream_write(struct http_exchange *x, const char *bytes, size_t 
         evhttp_send_reply_chunk_with_cb(in->req, in->http->scratch, on_drained, in);
     evbuffer_drain(in->http->scratch, evbuffer_get_length(in->http->scratch));
     if (len > 0 && via_stream_waiting(x) != before + whole) /* evhttp does not say so */
-        conn_shut(in->conn);
+        http1_conn_shut(in->conn);
 }
 
 static void via_stream_end(struct http_exchange *x, bool cut)
@@ -205,10 +205,10 @@ static struct evbuffer *via_take_body(struct http_exchange *x)
 
 static struct hold *via_unsent(const struct http_exchange *x)
 {
-    return conn_unsent(inside(x)->conn);
+    return http1_conn_unsent(inside(x)->conn);
 }
 
-static const struct http_via http1 = {
+static const struct http_transport http1 = {
     .peer = via_peer,
     .header = via_header,
     .take_body = via_take_body,
@@ -225,18 +225,18 @@ static const struct http_via http1 = {
 static void on_request(struct evhttp_request *req, void *arg)
 {
     struct http1 *h = arg;
-    struct conn *c = conn_find(&h->conns, evhttp_request_get_connection(req));
+    struct http1_conn *c = http1_conn_find(&h->conns, evhttp_request_get_connection(req));
     struct exchange *x = reserve_zalloc(sizeof *x);
-    if (!x || c->phase != CONN_BUSY) {
+    if (!x || c->phase != HTTP1_CONN_BUSY) {
         reserve_free(x);
-        conn_shut(c);
+        http1_conn_shut(c);
         evhttp_send_reply(req, 503, NULL, NULL);
         return;
     }
     const struct evhttp_uri *uri = evhttp_request_get_evhttp_uri(req);
     const char *path = evhttp_uri_get_path(uri);
     *x = (struct exchange){.http = h, .conn = c, .req = req};
-    budget_move(&x->public.held, &c->held);
+    byte_budget_move(&x->public.held, &c->held);
     x->public.method = method_name(evhttp_request_get_command(req));
     x->public.path = path ? path : "";
     x->public.query = evhttp_uri_get_query(uri);
@@ -244,7 +244,7 @@ static void on_request(struct evhttp_request *req, void *arg)
     x->public.timeline = &c->timeline;
     http_name_request(&x->public, x->request_id);
     evhttp_request_set_on_complete_cb(req, on_complete, x);
-    conn_begin(c, x);
+    http1_conn_begin(c, x);
     h->handler(h->arg, &x->public);
 }
 
@@ -252,9 +252,9 @@ static void on_request(struct evhttp_request *req, void *arg)
 
 static enum status bind_address(struct http1 *h, const struct http1_options *o, struct err *err)
 {
-    const struct listen_options where = {
+    const struct listener_options where = {
         .host = o->host, .port = o->port, .flag = "--port", .scheme = "http"};
-    enum status st = listen_open(&h->conns.listener, h->url, h->conns.base, &where, err);
+    enum status st = listener_open(&h->conns.listener, h->url, h->conns.base, &where, err);
     if (st)
         return st;
     if (evhttp_bind_listener(h->evhttp, h->conns.listener))
@@ -272,7 +272,7 @@ static void set_up(struct http1 *h)
     evhttp_set_max_headers_size(h->evhttp, LIMIT_HEADER_BYTES);
     evhttp_set_max_body_size(h->evhttp, LIMIT_BODY_BYTES);
     evhttp_set_default_content_type(h->evhttp, NULL);
-    evhttp_set_bevcb(h->evhttp, conn_new, &h->conns);
+    evhttp_set_bevcb(h->evhttp, http1_conn_new, &h->conns);
     evhttp_set_gencb(h->evhttp, on_request, h);
 }
 
@@ -284,17 +284,17 @@ enum status http1_open(struct http1 **out, struct event_base *base, const struct
         return err_set(err, STATUS_NO_MEMORY, "no memory for the HTTP server");
     h->handler = handler;
     h->arg = arg;
-    h->conns = (struct conn_set){.base = base,
-                                 .max = o->max_connections,
-                                 .addresses = o->addresses,
-                                 .gone = on_gone,
-                                 .unsent = o->unsent,
-                                 .open = o->open,
-                                 .left = o->left,
-                                 .left_arg = o->left_arg,
-                                 .admit = o->admit,
-                                 .admit_arg = arg};
-    conn_set_init(&h->conns);
+    h->conns = (struct http1_conn_set){.base = base,
+                                       .max = o->max_connections,
+                                       .addresses = o->addresses,
+                                       .gone = on_gone,
+                                       .unsent = o->unsent,
+                                       .open = o->open,
+                                       .left = o->left,
+                                       .left_arg = o->left_arg,
+                                       .admit = o->admit,
+                                       .admit_arg = arg};
+    http1_conn_set_init(&h->conns);
     h->evhttp = evhttp_new(base);
     h->scratch = evbuffer_new();
     enum status st = h->evhttp && h->scratch
@@ -321,13 +321,13 @@ void http1_close(struct http1 *h)
         evhttp_free(h->evhttp);
     if (h->scratch)
         evbuffer_free(h->scratch);
-    conn_set_fini(&h->conns);
+    http1_conn_set_fini(&h->conns);
     mem_free(h);
 }
 
 bool http1_is_loopback(const struct http1 *h)
 {
-    return listen_is_loopback(h->conns.listener);
+    return listener_is_loopback(h->conns.listener);
 }
 
 const char *http1_url(const struct http1 *h)
@@ -342,7 +342,7 @@ uint32_t http1_connections(const struct http1 *h)
 
 bool http1_refusal_at(const struct http1 *h, size_t i, struct http1_refusal *out)
 {
-    return conn_refusal_at(&h->conns, i, &out->status, &out->n);
+    return http1_conn_refusal_at(&h->conns, i, &out->status, &out->n);
 }
 
 void http1_drain(struct http1 *h)

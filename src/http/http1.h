@@ -5,7 +5,7 @@
 
 #include "http/http.h"
 
-struct clients;
+struct client_limit;
 struct event_base;
 struct http1;
 
@@ -13,11 +13,11 @@ struct http1_options {
     const char *host;
     int port; /* 0: any free one */
     uint32_t max_connections;
-    struct clients *addresses; /* counts the connections of each; NULL: nobody does */
-    struct budget *unsent;     /* of answers that clients have not taken; NULL: no bound */
-    struct budget *open;       /* of those for which no key is asked; both or none */
-    http_admit *admit;         /* arg: the handler's */
-    void (*left)(void *arg);   /* a connection is gone; NULL: nobody wants to know */
+    struct client_limit *addresses; /* counts the connections of each; NULL: nobody does */
+    struct byte_budget *unsent;     /* of answers that clients have not taken; NULL: no bound */
+    struct byte_budget *open;       /* of those for which no key is asked; both or none */
+    http_admit *admit;              /* arg: the handler's */
+    void (*left)(void *arg);        /* a connection is gone; NULL: nobody wants to know */
     void *left_arg;
 };
 

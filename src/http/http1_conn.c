@@ -20,13 +20,13 @@
 /* Connections beyond the maximum that are told so; then the listener rests. */
 #define OVERFLOW_CONNECTIONS 64
 
-static void set_timer(struct conn *c, int64_t us)
+static void set_timer(struct http1_conn *c, int64_t us)
 {
     struct timeval tv = {.tv_sec = us / SECOND_US, .tv_usec = us % SECOND_US};
     event_add(&c->timer, &tv);
 }
 
-void conn_shut(struct conn *c)
+void http1_conn_shut(struct http1_conn *c)
 {
     /* evhttp reads the end of the stream next, and frees the connection */
     shutdown(c->fd, SHUT_RDWR);
@@ -36,7 +36,7 @@ void conn_shut(struct conn *c)
 static const struct {
     int status;
     const char *phrase;
-} refusals[CONN_REFUSALS] = {
+} refusals[HTTP1_CONN_REFUSALS] = {
     {400, "Bad Request"},
     {408, "Request Timeout"},
     {413, "Content Too Large"},
@@ -50,15 +50,16 @@ static const struct {
 
 static size_t refusal_of(int http_status)
 {
-    for (size_t i = 1; i < CONN_REFUSALS; i++)
+    for (size_t i = 1; i < HTTP1_CONN_REFUSALS; i++)
         if (refusals[i].status == http_status)
             return i;
     return 0;
 }
 
-bool conn_refusal_at(const struct conn_set *set, size_t i, int *http_status, uint64_t *n)
+bool http1_conn_refusal_at(const struct http1_conn_set *set, size_t i, int *http_status,
+                           uint64_t *n)
 {
-    if (i >= CONN_REFUSALS)
+    if (i >= HTTP1_CONN_REFUSALS)
         return false;
     *http_status = refusals[i].status;
     *n = set->refused[i];
@@ -82,21 +83,21 @@ static const char *phrase_of(int http_status)
                                 : refusals[refusal_of(http_status)].phrase;
 }
 
-static void forget_head(struct conn *c)
+static void forget_head(struct http1_conn *c)
 {
-    guard_keep(&c->guard, NULL);
+    http1_framing_keep(&c->guard, NULL);
     mem_free(c->head);
     c->head = NULL;
 }
 
 /* Answers past evhttp, which knows of no request yet: there is nothing else in the way of these few
  * bytes. Then waits for the client to close, so that no reset overtakes them. */
-static void answer(struct conn *c, int http_status, const struct http_refusal *why)
+static void answer(struct http1_conn *c, int http_status, const struct http_refusal *why)
 {
     struct buf body = {0}, out = {0};
     const struct err *e = &why->err;
     char reason[2 * sizeof e->text + 3];
-    answer_error(&body, e, why->code);
+    openai_response_error(&body, e, why->code);
     buf_printf(&out,
                "HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n%s%s"
                "Vary: Origin\r\nConnection: close\r\n",
@@ -116,19 +117,19 @@ static void answer(struct conn *c, int http_status, const struct http_refusal *w
     buf_fini(&out);
     shutdown(c->fd, SHUT_WR);
     forget_head(c);
-    c->phase = CONN_REFUSED;
+    c->phase = HTTP1_CONN_REFUSED;
     c->progress_us = clock_now_us();
     set_timer(c, LIMIT_LINGER_SECONDS * SECOND_US);
 }
 
 /* For what is wrong with the connection, not with what is asked; counted as that. */
-static void refuse(struct conn *c, int http_status, const struct err *e)
+static void refuse(struct http1_conn *c, int http_status, const struct err *e)
 {
     c->set->refused[refusal_of(http_status)]++;
     answer(c, http_status, &(struct http_refusal){.err = *e});
 }
 
-static void refuse_framing(struct conn *c)
+static void refuse_framing(struct http1_conn *c)
 {
     struct err e;
     enum status code = c->guard.http_status == 413 ? STATUS_TOO_LARGE : STATUS_INVALID;
@@ -142,10 +143,11 @@ static void refuse_framing(struct conn *c)
 }
 
 /* The path of a request target, as evhttp finds it. */
-static void find_path(const struct guard_head *head, struct evhttp_uri **uri, const char **path)
+static void find_path(const struct http1_framing_head *head, struct evhttp_uri **uri,
+                      const char **path)
 {
     bool cut;
-    const char *target = guard_kept(head, GUARD_TARGET, &cut);
+    const char *target = http1_framing_kept(head, HTTP1_FRAMING_TARGET, &cut);
     *uri = evhttp_uri_parse_with_flags(target ? target : "", EVHTTP_URI_NONCONFORMANT);
     const char *found = *uri ? evhttp_uri_get_path(*uri) : NULL;
     *path = found ? found : "";
@@ -153,9 +155,9 @@ static void find_path(const struct guard_head *head, struct evhttp_uri **uri, co
 
 /* The head has ended and the body has not: is it to be taken? What was cut is longer than any key
  * or name that is allowed: a wrong key, and a name that is nobody's. */
-static bool admit(struct conn *c, struct http_refusal *why)
+static bool admit(struct http1_conn *c, struct http_refusal *why)
 {
-    struct conn_set *set = c->set;
+    struct http1_conn_set *set = c->set;
     struct sockaddr_storage peer;
     socklen_t len = sizeof peer;
     struct evhttp_uri *uri;
@@ -163,11 +165,11 @@ static bool admit(struct conn *c, struct http_refusal *why)
     struct http_head head = {
         .method = c->head->method,
         .announced = c->guard.chunked ? HTTP_UNANNOUNCED : c->guard.remaining + c->guard.body_got};
-    head.authorization = guard_kept(c->head, GUARD_AUTHORIZATION, &cut);
+    head.authorization = http1_framing_kept(c->head, HTTP1_FRAMING_AUTHORIZATION, &cut);
     if (cut)
         head.authorization = "Bearer ";
-    head.origin = guard_kept(c->head, GUARD_ORIGIN, &cut_name);
-    head.host = guard_kept(c->head, GUARD_HOST_NAME, &cut_name);
+    head.origin = http1_framing_kept(c->head, HTTP1_FRAMING_ORIGIN, &cut_name);
+    head.host = http1_framing_kept(c->head, HTTP1_FRAMING_HOST_NAME, &cut_name);
     find_path(c->head, &uri, &head.path);
     bool taken =
         set->admit(set->admit_arg, &head, known ? (struct sockaddr *)&peer : NULL, &c->held, why);
@@ -177,7 +179,7 @@ static bool admit(struct conn *c, struct http_refusal *why)
 }
 
 /* Some of the body, or all of it, came behind a head that had come before. */
-static bool take_body(struct conn *c)
+static bool take_body(struct http1_conn *c)
 {
     struct http_refusal why = {.code = http_code_memory};
     if (c->head && c->set->admit && !c->guard.done) {
@@ -187,7 +189,7 @@ static bool take_body(struct conn *c)
         }
         forget_head(c);
     }
-    if (!c->held.of || budget_set(&c->held, c->guard.body_got))
+    if (!c->held.of || byte_budget_set(&c->held, c->guard.body_got))
         return true;
     http_no_room(&c->held, &why.err);
     answer(c, 503, &why);
@@ -195,18 +197,18 @@ static bool take_body(struct conn *c)
 }
 
 /* Nothing of what came is for evhttp. Chunks that it has already go with the connection. */
-static void throw_away(struct conn *c, struct evbuffer *input)
+static void throw_away(struct http1_conn *c, struct evbuffer *input)
 {
     evbuffer_drain(input, evbuffer_get_length(input));
     if (!c->guard.chunked)
-        budget_end(&c->held);
+        byte_budget_end(&c->held);
 }
 
 /* Shows the guard the last n bytes of the input. */
-static void scan(struct conn *c, struct evbuffer *input, size_t n)
+static void scan(struct http1_conn *c, struct evbuffer *input, size_t n)
 {
     struct evbuffer_ptr at;
-    size_t left = n - guard_skip(&c->guard, n);
+    size_t left = n - http1_framing_skip(&c->guard, n);
     if (left > 0) /* finding the place takes time when much of a body has come before */
         evbuffer_ptr_set(input, &at, evbuffer_get_length(input) - left, EVBUFFER_PTR_SET);
     while (left > 0 && !c->guard.done && c->guard.http_status == 0) {
@@ -214,7 +216,7 @@ static void scan(struct conn *c, struct evbuffer *input, size_t n)
         if (evbuffer_peek(input, (ev_ssize_t)left, &at, &piece, 1) < 1)
             break;
         size_t len = piece.iov_len < left ? piece.iov_len : left;
-        size_t took = guard_feed(&c->guard, piece.iov_base, len);
+        size_t took = http1_framing_feed(&c->guard, piece.iov_base, len);
         left -= took;
         if (took == 0 || evbuffer_ptr_set(input, &at, took, EVBUFFER_PTR_ADD) != 0)
             break;
@@ -226,7 +228,7 @@ static void scan(struct conn *c, struct evbuffer *input, size_t n)
         throw_away(c, input);
     } else if (c->guard.done) {
         forget_head(c);
-        c->phase = CONN_BUSY;
+        c->phase = HTTP1_CONN_BUSY;
         event_del(&c->timer);
         c->ahead = left;
         if (left > 0)
@@ -235,20 +237,20 @@ static void scan(struct conn *c, struct evbuffer *input, size_t n)
 }
 
 /* The request must be whole in LIMIT_REQUEST_SECONDS, with progress every LIMIT_IDLE_SECONDS. */
-static int64_t reading_left_us(const struct conn *c)
+static int64_t reading_left_us(const struct http1_conn *c)
 {
     int64_t whole = c->timeline.at_us[TIMELINE_RECEIVED] + LIMIT_REQUEST_SECONDS * SECOND_US;
     int64_t progress = c->progress_us + LIMIT_IDLE_SECONDS * SECOND_US;
     return (whole < progress ? whole : progress) - clock_now_us();
 }
 
-static void first_byte(struct conn *c)
+static void first_byte(struct http1_conn *c)
 {
     timeline_stamp(&c->timeline, TIMELINE_RECEIVED);
-    c->phase = CONN_READING;
+    c->phase = HTTP1_CONN_READING;
     set_timer(c, reading_left_us(c));
     c->head = mem_zalloc(sizeof *c->head);
-    guard_keep(&c->guard, c->head);
+    http1_framing_keep(&c->guard, c->head);
     if (c->head)
         return;
     struct err e;
@@ -257,16 +259,16 @@ static void first_byte(struct conn *c)
 }
 
 /* More of what a client sends before its answer has come (pipelining). */
-static void run_ahead(struct conn *c, size_t n)
+static void run_ahead(struct http1_conn *c, size_t n)
 {
     timeline_stamp(&c->next, TIMELINE_RECEIVED);
     c->ahead += n;
     if (c->ahead > LIMIT_PIPELINED_BYTES)
-        conn_shut(c);
+        http1_conn_shut(c);
 }
 
 /* How long a refused connection still stays. */
-static int64_t linger_left_us(const struct conn *c)
+static int64_t linger_left_us(const struct http1_conn *c)
 {
     return c->progress_us + LIMIT_LINGER_SECONDS * SECOND_US - clock_now_us();
 }
@@ -274,7 +276,7 @@ static int64_t linger_left_us(const struct conn *c)
 /* A refused client sends on. Its bytes are read and dropped, because a connection that ends with
  * unread bytes may lose the answer. All refused clients share one allowance for that; when it is
  * used up, the connection is not read until some has come back, or until its stay is over. */
-static void discard(struct conn *c, struct evbuffer *input)
+static void discard(struct http1_conn *c, struct evbuffer *input)
 {
     struct allowance *may = &c->set->discards;
     int64_t left_us = linger_left_us(c);
@@ -289,7 +291,7 @@ static void discard(struct conn *c, struct evbuffer *input)
 
 /* The stay is over, or the wait for the allowance. A client that still sends when the stay is over
  * is reset: without that it would wait for room in a buffer that nobody empties. */
-static void linger(struct conn *c)
+static void linger(struct http1_conn *c)
 {
     static const struct linger reset = {.l_onoff = 1};
     int64_t left_us = linger_left_us(c);
@@ -301,33 +303,33 @@ static void linger(struct conn *c)
     }
     if (waited)
         setsockopt(c->fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
-    conn_shut(c);
+    http1_conn_shut(c);
 }
 
 /* Called by libevent when bytes have come in, before evhttp looks at them. */
 static void on_input(struct evbuffer *input, const struct evbuffer_cb_info *info, void *arg)
 {
-    struct conn *c = arg;
+    struct http1_conn *c = arg;
     if (info->n_added == 0)
         return;
-    if (c->phase == CONN_REFUSED) {
+    if (c->phase == HTTP1_CONN_REFUSED) {
         discard(c, input);
         return;
     }
-    if (c->phase == CONN_BUSY) {
+    if (c->phase == HTTP1_CONN_BUSY) {
         run_ahead(c, info->n_added);
         return;
     }
     c->progress_us = clock_now_us();
-    if (c->phase == CONN_IDLE)
+    if (c->phase == HTTP1_CONN_IDLE)
         first_byte(c);
-    if (c->phase == CONN_READING)
+    if (c->phase == HTTP1_CONN_READING)
         scan(c, input, info->n_added);
     else
         throw_away(c, input);
 }
 
-struct hold *conn_unsent(struct conn *c)
+struct hold *http1_conn_unsent(struct http1_conn *c)
 {
     const struct http_exchange *x = c->exchange;
     return x && x->open ? &c->open : &c->unsent;
@@ -336,25 +338,25 @@ struct hold *conn_unsent(struct conn *c)
 /* More of the answer waits for the client, or he took some. */
 static void on_output(struct evbuffer *output, const struct evbuffer_cb_info *info, void *arg)
 {
-    struct conn *c = arg;
+    struct http1_conn *c = arg;
     (void)info;
-    budget_force(&c->unsent, 0);
-    budget_force(&c->open, 0);
-    budget_force(conn_unsent(c), evbuffer_get_length(output));
+    byte_budget_force(&c->unsent, 0);
+    byte_budget_force(&c->open, 0);
+    byte_budget_force(http1_conn_unsent(c), evbuffer_get_length(output));
 }
 
-static void hold_unsent(struct conn *c)
+static void hold_unsent(struct http1_conn *c)
 {
-    if (c->set->unsent && budget_open(&c->unsent, c->set->unsent, &c->peer) &&
-        budget_open(&c->open, c->set->open, &c->peer))
+    if (c->set->unsent && byte_budget_open(&c->unsent, c->set->unsent, &c->peer) &&
+        byte_budget_open(&c->open, c->set->open, &c->peer))
         evbuffer_add_cb(bufferevent_get_output(c->bev), on_output, c);
 }
 
-static void pause_listener(struct conn_set *set);
+static void pause_listener(struct http1_conn_set *set);
 
 static void look_again(evutil_socket_t fd, short what, void *arg)
 {
-    struct conn_set *set = arg;
+    struct http1_conn_set *set = arg;
     (void)fd;
     (void)what;
     set->resting = false;
@@ -362,14 +364,14 @@ static void look_again(evutil_socket_t fd, short what, void *arg)
 }
 
 /* Memory comes back without a connection's end. */
-static void rest(struct conn_set *set)
+static void rest(struct http1_conn_set *set)
 {
     static const struct timeval pause = {.tv_usec = 100000};
     if (!set->resting)
         set->resting = event_base_once(set->base, -1, EV_TIMEOUT, look_again, set, &pause) == 0;
 }
 
-static void pause_listener(struct conn_set *set)
+static void pause_listener(struct http1_conn_set *set)
 {
     if (!set->listener)
         return;
@@ -385,21 +387,21 @@ static void pause_listener(struct conn_set *set)
 /* evhttp is about to free the connection: the client left, it was shut, or the server ends. */
 static void on_close(struct evhttp_connection *evcon, void *arg)
 {
-    struct conn *c = arg;
-    struct conn_set *set = c->set;
+    struct http1_conn *c = arg;
+    struct http1_conn_set *set = c->set;
     (void)evcon;
     evbuffer_remove_cb(bufferevent_get_input(c->bev), on_input, c);
     evbuffer_remove_cb(bufferevent_get_output(c->bev), on_output, c);
     event_del(&c->timer);
     forget_head(c);
-    budget_end(&c->held);
-    budget_end(&c->unsent);
-    budget_end(&c->open);
+    byte_budget_end(&c->held);
+    byte_budget_end(&c->unsent);
+    byte_budget_end(&c->open);
     if ((size_t)c->fd < set->n_fds)
         set->by_fd[c->fd] = NULL;
     set->count--;
     if (c->counted)
-        clients_leave(set->addresses, &c->peer);
+        client_limit_leave(set->addresses, &c->peer);
     set->taken -= c->taken;
     pause_listener(set);
     if (c->exchange)
@@ -409,11 +411,11 @@ static void on_close(struct evhttp_connection *evcon, void *arg)
     reserve_free(c);
 }
 
-static bool remember(struct conn_set *set, struct conn *c)
+static bool remember(struct http1_conn_set *set, struct http1_conn *c)
 {
     size_t need = (size_t)c->fd + 1;
     if (need > set->n_fds) {
-        struct conn **by_fd = mem_resize(set->by_fd, 2 * need * sizeof *by_fd);
+        struct http1_conn **by_fd = mem_resize(set->by_fd, 2 * need * sizeof *by_fd);
         if (!by_fd)
             return false;
         memset(by_fd + set->n_fds, 0, (2 * need - set->n_fds) * sizeof *by_fd);
@@ -429,17 +431,17 @@ static struct client peer_of(int fd)
     struct sockaddr_storage peer;
     socklen_t len = sizeof peer;
     bool known = getpeername(fd, (struct sockaddr *)&peer, &len) == 0;
-    return clients_of_address(known ? (const struct sockaddr *)&peer : NULL);
+    return client_limit_of_address(known ? (const struct sockaddr *)&peer : NULL);
 }
 
 /* Counts it among those of its address. False: there are too many, and it was told so or, when
  * others want the place that it would have meanwhile, shut. */
-static bool count_address(struct conn *c)
+static bool count_address(struct http1_conn *c)
 {
     struct err e;
     if (!c->set->addresses)
         return true;
-    c->counted = clients_enter(c->set->addresses, &c->peer, NULL) == STATUS_OK;
+    c->counted = client_limit_enter(c->set->addresses, &c->peer, NULL) == STATUS_OK;
     if (c->counted)
         return true;
     err_set(&e, STATUS_OVERLOADED,
@@ -447,12 +449,12 @@ static bool count_address(struct conn *c)
             "close one, or try again");
     refuse(c, 429, &e);
     if (c->set->count > c->set->max / 2)
-        conn_shut(c);
+        http1_conn_shut(c);
     return false;
 }
 
 /* In the order in which they came; whoever only stays to read his refusal takes no place. */
-static bool take_place(struct conn *c)
+static bool take_place(struct http1_conn *c)
 {
     c->taken = c->set->taken < c->set->max;
     c->set->taken += c->taken;
@@ -462,7 +464,7 @@ static bool take_place(struct conn *c)
 /* Runs once evhttp has made its connection around the bufferevent. evhttp 2.1 hands out that
  * connection only with a first whole request; but it is the argument of the callbacks it has set,
  * and with it the end of connections that never get so far is seen too. */
-static void attach(struct conn *c)
+static void attach(struct http1_conn *c)
 {
     void *evcon;
     int on = 1;
@@ -473,10 +475,10 @@ static void attach(struct conn *c)
     setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     c->peer = peer_of(c->fd);
     hold_unsent(c);
-    c->phase = CONN_IDLE;
+    c->phase = HTTP1_CONN_IDLE;
     set_timer(c, LIMIT_REQUEST_SECONDS * SECOND_US);
     if (!remember(c->set, c)) {
-        conn_shut(c);
+        http1_conn_shut(c);
     } else if (count_address(c) && !take_place(c)) {
         struct err e;
         err_set(&e, STATUS_UNAVAILABLE, "too many connections (%u): try again", c->set->max);
@@ -484,7 +486,7 @@ static void attach(struct conn *c)
     }
 }
 
-static void reading_timer(struct conn *c)
+static void reading_timer(struct http1_conn *c)
 {
     int64_t left = reading_left_us(c);
     if (left > 0) {
@@ -501,32 +503,32 @@ static void reading_timer(struct conn *c)
 
 static void on_timer(evutil_socket_t fd, short what, void *arg)
 {
-    struct conn *c = arg;
+    struct http1_conn *c = arg;
     (void)fd;
     (void)what;
     switch (c->phase) {
-    case CONN_NEW:
+    case HTTP1_CONN_NEW:
         attach(c);
         break;
-    case CONN_READING:
+    case HTTP1_CONN_READING:
         reading_timer(c);
         break;
-    case CONN_IDLE:
-        conn_shut(c);
+    case HTTP1_CONN_IDLE:
+        http1_conn_shut(c);
         break;
-    case CONN_REFUSED:
+    case HTTP1_CONN_REFUSED:
         linger(c);
         break;
-    case CONN_BUSY:
+    case HTTP1_CONN_BUSY:
         break;
     }
 }
 
-struct bufferevent *conn_new(struct event_base *base, void *arg)
+struct bufferevent *http1_conn_new(struct event_base *base, void *arg)
 {
     static const struct timeval stalled = {.tv_sec = LIMIT_WRITE_SECONDS};
-    struct conn_set *set = arg;
-    struct conn *c = reserve_zalloc(sizeof *c);
+    struct http1_conn_set *set = arg;
+    struct http1_conn *c = reserve_zalloc(sizeof *c);
     struct bufferevent *bev = c ? bufferevent_socket_new(base, -1, BEV_OPT_CLOSE_ON_FREE) : NULL;
     /* evhttp would make a bufferevent of its own, past the guard; but the listener rests long
      * before the reserve is empty */
@@ -536,7 +538,7 @@ struct bufferevent *conn_new(struct event_base *base, void *arg)
     c->set = set;
     c->bev = bev;
     c->fd = -1;
-    guard_reset(&c->guard);
+    http1_framing_reset(&c->guard);
     event_assign(&c->timer, base, -1, 0, on_timer, c);
     event_active(&c->timer, EV_TIMEOUT, 0);
     set->count++;
@@ -544,30 +546,30 @@ struct bufferevent *conn_new(struct event_base *base, void *arg)
     return bev;
 }
 
-void conn_set_init(struct conn_set *set)
+void http1_conn_set_init(struct http1_conn_set *set)
 {
     allowance_init(&set->discards, LIMIT_DISCARD_PER_SECOND, LIMIT_DISCARD_PER_SECOND);
 }
 
-void conn_set_fini(struct conn_set *set)
+void http1_conn_set_fini(struct http1_conn_set *set)
 {
     mem_free(set->by_fd);
     set->by_fd = NULL;
 }
 
-struct conn *conn_find(struct conn_set *set, struct evhttp_connection *evcon)
+struct http1_conn *http1_conn_find(struct http1_conn_set *set, struct evhttp_connection *evcon)
 {
     int fd = bufferevent_getfd(evhttp_connection_get_bufferevent(evcon));
     REQUIRE(fd >= 0 && (size_t)fd < set->n_fds && set->by_fd[fd] != NULL);
     return set->by_fd[fd];
 }
 
-void conn_begin(struct conn *c, void *exchange)
+void http1_conn_begin(struct http1_conn *c, void *exchange)
 {
     bufferevent_data_cb write_cb;
     bufferevent_event_cb event_cb;
     void *evcon;
-    REQUIRE(c->phase == CONN_BUSY && c->exchange == NULL);
+    REQUIRE(c->phase == HTTP1_CONN_BUSY && c->exchange == NULL);
     c->exchange = exchange;
     /* evhttp reads nothing while a request is worked on, and so would not see the client leave.
      * Read, but without its read callback, which takes bytes in this state for a reason to exit. */
@@ -576,21 +578,21 @@ void conn_begin(struct conn *c, void *exchange)
     bufferevent_enable(c->bev, EV_READ);
 }
 
-void conn_finish(struct conn *c)
+void http1_conn_finish(struct http1_conn *c)
 {
     c->exchange = NULL;
-    budget_end(&c->held);
-    guard_reset(&c->guard);
+    byte_budget_end(&c->held);
+    http1_framing_reset(&c->guard);
     c->timeline = c->next;
     c->next = (struct timeline){0};
-    c->phase = CONN_IDLE;
+    c->phase = HTTP1_CONN_IDLE;
     set_timer(c, LIMIT_KEEPALIVE_SECONDS * SECOND_US);
     if (c->ahead > 0) {
         size_t n = c->ahead;
         c->ahead = 0;
         c->progress_us = clock_now_us();
         first_byte(c);
-        if (c->phase == CONN_READING)
+        if (c->phase == HTTP1_CONN_READING)
             scan(c, bufferevent_get_input(c->bev), n);
         else
             throw_away(c, bufferevent_get_input(c->bev));

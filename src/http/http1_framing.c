@@ -8,17 +8,17 @@
 #define CHUNK_DIGITS  8  /* LIMIT_BODY_BYTES needs six */
 #define LENGTH_DIGITS 18 /* no overflow of size_t; anything near it is over the limit anyway */
 
-static guard_step read_method, read_target, read_version, version_lf, field_start, read_name,
-    skip_blanks, read_value, field_lf, head_lf, chunk_size, chunk_lf, chunk_end_cr, chunk_end_lf,
-    last_cr, last_lf;
+static http1_framing_step read_method, read_target, read_version, version_lf, field_start,
+    read_name, skip_blanks, read_value, field_lf, head_lf, chunk_size, chunk_lf, chunk_end_cr,
+    chunk_end_lf, last_cr, last_lf;
 
-static void refuse(struct guard *g, int http_status, const char *why)
+static void refuse(struct http1_framing *g, int http_status, const char *why)
 {
     g->http_status = http_status;
     g->why = why;
 }
 
-static void finish(struct guard *g)
+static void finish(struct http1_framing *g)
 {
     g->done = true;
 }
@@ -30,13 +30,13 @@ static bool is_tchar(unsigned char c)
            (c != '\0' && strchr("!#$%&'*+-.^_`|~", c) != NULL);
 }
 
-static void token_start(struct guard *g)
+static void token_start(struct http1_framing *g)
 {
     g->text_len = 0;
     g->text[0] = '\0';
 }
 
-static void token_add(struct guard *g, unsigned char c)
+static void token_add(struct http1_framing *g, unsigned char c)
 {
     if (g->text_len < sizeof g->text - 1) {
         g->text[g->text_len] = (char)c;
@@ -46,65 +46,66 @@ static void token_add(struct guard *g, unsigned char c)
 }
 
 /* Names and the values that matter are compared without case; methods and versions are not. */
-static void token_fold(struct guard *g, unsigned char c)
+static void token_fold(struct http1_framing *g, unsigned char c)
 {
     token_add(g, (unsigned char)(c >= 'A' && c <= 'Z' ? c + 'a' - 'A' : c));
 }
 
-static bool token_is(const struct guard *g, const char *s)
+static bool token_is(const struct http1_framing *g, const char *s)
 {
     return g->text_len < sizeof g->text && strcmp(g->text, s) == 0;
 }
 
 /* What is kept of the head */
 
-static const char *const kept_fields[GUARD_N_KEPT] = {
-    [GUARD_AUTHORIZATION] = "authorization",
-    [GUARD_ORIGIN] = "origin",
-    [GUARD_HOST_NAME] = "host",
+static const char *const kept_fields[HTTP1_FRAMING_N_KEPT] = {
+    [HTTP1_FRAMING_AUTHORIZATION] = "authorization",
+    [HTTP1_FRAMING_ORIGIN] = "origin",
+    [HTTP1_FRAMING_HOST_NAME] = "host",
 };
 
-static void keep(struct guard *g, enum guard_kept which)
+static void keep(struct http1_framing *g, enum http1_framing_kept which)
 {
-    struct guard_text *t = g->head ? &g->head->kept[which] : NULL;
+    struct http1_framing_text *t = g->head ? &g->head->kept[which] : NULL;
     g->keeping = t && !t->given ? t : NULL;
     if (g->keeping)
         t->given = true;
 }
 
-static void keep_field(struct guard *g)
+static void keep_field(struct http1_framing *g)
 {
-    for (int i = 0; i < GUARD_N_KEPT; i++)
+    for (int i = 0; i < HTTP1_FRAMING_N_KEPT; i++)
         if (kept_fields[i] && token_is(g, kept_fields[i]))
-            keep(g, (enum guard_kept)i);
+            keep(g, (enum http1_framing_kept)i);
 }
 
-static void keep_byte(struct guard *g, unsigned char c)
+static void keep_byte(struct http1_framing *g, unsigned char c)
 {
-    struct guard_text *t = g->keeping;
+    struct http1_framing_text *t = g->keeping;
     if (t && t->len++ < sizeof t->text - 1)
         t->text[t->len - 1] = (char)c;
 }
 
 /* Without the blanks at its end, as evhttp has it. */
-static void keep_end(struct guard *g)
+static void keep_end(struct http1_framing *g)
 {
-    struct guard_text *t = g->keeping;
+    struct http1_framing_text *t = g->keeping;
     while (t && t->len > 0 && t->len < sizeof t->text && strchr(" \t", t->text[t->len - 1]))
         t->text[--t->len] = '\0';
     g->keeping = NULL;
 }
 
-const char *guard_kept(const struct guard_head *head, enum guard_kept which, bool *cut)
+const char *http1_framing_kept(const struct http1_framing_head *head, enum http1_framing_kept which,
+                               bool *cut)
 {
-    const struct guard_text *t = &head->kept[which];
+    const struct http1_framing_text *t = &head->kept[which];
     *cut = t->len >= sizeof t->text;
     return t->given ? t->text : NULL;
 }
 
 /* The request line */
 
-static void method_done(struct guard *g)
+static void method_done(struct http1_framing *g)
 {
     static const char *const with_body[] = {"GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"};
     g->bodyless = token_is(g, "HEAD");
@@ -117,7 +118,7 @@ static void method_done(struct guard *g)
         memcpy(g->head->method, g->text, g->text_len + 1); /* OPTIONS is the longest of them */
 }
 
-static void read_method(struct guard *g, unsigned char c)
+static void read_method(struct http1_framing *g, unsigned char c)
 {
     if (is_tchar(c)) {
         token_add(g, c);
@@ -129,13 +130,13 @@ static void read_method(struct guard *g, unsigned char c)
     }
     method_done(g);
     token_start(g);
-    keep(g, GUARD_TARGET);
+    keep(g, HTTP1_FRAMING_TARGET);
     g->step = read_target;
 }
 
 /* "http://host[:port]" and what follows. evhttp would answer a host that it cannot read by itself,
  * in HTML; and it would take one without a name, or behind a user's name (RFC 9110, 4.2). */
-static bool absolute_ok(const struct guard *g)
+static bool absolute_ok(const struct http1_framing *g)
 {
     struct access_host host;
     const char *authority = g->text + strlen("http://");
@@ -145,14 +146,14 @@ static bool absolute_ok(const struct guard *g)
 }
 
 /* "/path", "*" or an absolute "http://..."; "//" would read as an authority. */
-static bool target_ok(const struct guard *g)
+static bool target_ok(const struct http1_framing *g)
 {
     if (g->text[0] == '/')
         return g->text[1] != '/';
     return token_is(g, "*") || (strncmp(g->text, "http://", 7) == 0 && absolute_ok(g));
 }
 
-static void read_target(struct guard *g, unsigned char c)
+static void read_target(struct http1_framing *g, unsigned char c)
 {
     if (c > ' ' && c < 0x7f) {
         token_add(g, c);
@@ -169,7 +170,7 @@ static void read_target(struct guard *g, unsigned char c)
     g->step = read_version;
 }
 
-static void read_version(struct guard *g, unsigned char c)
+static void read_version(struct http1_framing *g, unsigned char c)
 {
     if (c != '\r' && g->text_len < 8) {
         token_add(g, c);
@@ -181,7 +182,7 @@ static void read_version(struct guard *g, unsigned char c)
     g->step = version_lf;
 }
 
-static void version_lf(struct guard *g, unsigned char c)
+static void version_lf(struct http1_framing *g, unsigned char c)
 {
     if (c != '\n')
         refuse(g, 400, "a line of the head must end in CRLF");
@@ -190,7 +191,7 @@ static void version_lf(struct guard *g, unsigned char c)
 
 /* Header fields */
 
-static void field_start(struct guard *g, unsigned char c)
+static void field_start(struct http1_framing *g, unsigned char c)
 {
     token_start(g);
     g->step = read_name;
@@ -202,20 +203,20 @@ static void field_start(struct guard *g, unsigned char c)
         refuse(g, 400, "a header must begin with its name, in the same line as its value");
 }
 
-static void name_done(struct guard *g)
+static void name_done(struct http1_framing *g)
 {
-    g->field = GUARD_FIELD_OTHER;
+    g->field = HTTP1_FRAMING_FIELD_OTHER;
     if (token_is(g, "content-length"))
-        g->field = GUARD_LENGTH;
+        g->field = HTTP1_FRAMING_LENGTH;
     else if (token_is(g, "transfer-encoding"))
-        g->field = GUARD_CODING;
+        g->field = HTTP1_FRAMING_CODING;
     else if (token_is(g, "host"))
-        g->field = GUARD_HOST;
+        g->field = HTTP1_FRAMING_HOST;
     else if (token_is(g, "expect"))
-        g->field = GUARD_EXPECT;
+        g->field = HTTP1_FRAMING_EXPECT;
 }
 
-static void read_name(struct guard *g, unsigned char c)
+static void read_name(struct http1_framing *g, unsigned char c)
 {
     if (is_tchar(c)) {
         token_fold(g, c);
@@ -233,7 +234,7 @@ static void read_name(struct guard *g, unsigned char c)
 
 /* Spaces only: evhttp keeps a tab before a value, so "chunked" after one would be no coding to it.
  */
-static void skip_blanks(struct guard *g, unsigned char c)
+static void skip_blanks(struct http1_framing *g, unsigned char c)
 {
     if (c == ' ')
         return;
@@ -241,7 +242,7 @@ static void skip_blanks(struct guard *g, unsigned char c)
     read_value(g, c);
 }
 
-static void trim(struct guard *g)
+static void trim(struct http1_framing *g)
 {
     if (g->text_len >= sizeof g->text)
         return;
@@ -249,7 +250,7 @@ static void trim(struct guard *g)
         g->text[--g->text_len] = '\0';
 }
 
-static void take_length(struct guard *g)
+static void take_length(struct http1_framing *g)
 {
     if (g->has_length) {
         refuse(g, 400, "more than one Content-Length");
@@ -265,7 +266,7 @@ static void take_length(struct guard *g)
         g->remaining = g->remaining * 10 + (size_t)(g->text[i] - '0');
 }
 
-static void take_coding(struct guard *g)
+static void take_coding(struct http1_framing *g)
 {
     if (g->chunked || g->http_1_0)
         refuse(g, 400, "Transfer-Encoding twice, or in HTTP/1.0");
@@ -274,23 +275,23 @@ static void take_coding(struct guard *g)
     g->chunked = true;
 }
 
-static void value_done(struct guard *g)
+static void value_done(struct http1_framing *g)
 {
     trim(g);
-    if (g->field == GUARD_LENGTH) {
+    if (g->field == HTTP1_FRAMING_LENGTH) {
         take_length(g);
-    } else if (g->field == GUARD_CODING) {
+    } else if (g->field == HTTP1_FRAMING_CODING) {
         take_coding(g);
-    } else if (g->field == GUARD_HOST) {
+    } else if (g->field == HTTP1_FRAMING_HOST) {
         if (g->has_host)
             refuse(g, 400, "more than one Host");
         g->has_host = true;
-    } else if (g->field == GUARD_EXPECT && !token_is(g, "100-continue")) {
+    } else if (g->field == HTTP1_FRAMING_EXPECT && !token_is(g, "100-continue")) {
         refuse(g, 417, "the only Expect understood here is 100-continue");
     }
 }
 
-static void read_value(struct guard *g, unsigned char c)
+static void read_value(struct http1_framing *g, unsigned char c)
 {
     if (c == '\r') {
         keep_end(g);
@@ -304,7 +305,7 @@ static void read_value(struct guard *g, unsigned char c)
     }
 }
 
-static void field_lf(struct guard *g, unsigned char c)
+static void field_lf(struct http1_framing *g, unsigned char c)
 {
     if (c != '\n')
         refuse(g, 400, "a line of the head must end in CRLF");
@@ -312,7 +313,7 @@ static void field_lf(struct guard *g, unsigned char c)
 }
 
 /* The end of the head decides what follows. */
-static void head_lf(struct guard *g, unsigned char c)
+static void head_lf(struct http1_framing *g, unsigned char c)
 {
     if (c != '\n')
         refuse(g, 400, "a line of the head must end in CRLF");
@@ -341,7 +342,7 @@ static int hex_digit(char c)
     return c <= '9' ? c - '0' : c - 'a' + 10;
 }
 
-static void chunk_size_done(struct guard *g)
+static void chunk_size_done(struct http1_framing *g)
 {
     if (g->text_len == 0 || g->text_len > CHUNK_DIGITS ||
         strspn(g->text, "0123456789abcdef") != g->text_len) {
@@ -357,7 +358,7 @@ static void chunk_size_done(struct guard *g)
     token_start(g);
 }
 
-static void chunk_size(struct guard *g, unsigned char c)
+static void chunk_size(struct http1_framing *g, unsigned char c)
 {
     if (c == '\r') {
         chunk_size_done(g);
@@ -369,7 +370,7 @@ static void chunk_size(struct guard *g, unsigned char c)
     }
 }
 
-static void chunk_lf(struct guard *g, unsigned char c)
+static void chunk_lf(struct http1_framing *g, unsigned char c)
 {
     if (c != '\n')
         refuse(g, 400, "a chunk's size must end in CRLF");
@@ -377,28 +378,28 @@ static void chunk_lf(struct guard *g, unsigned char c)
     g->data = g->remaining > 0;
 }
 
-static void chunk_end_cr(struct guard *g, unsigned char c)
+static void chunk_end_cr(struct http1_framing *g, unsigned char c)
 {
     if (c != '\r')
         refuse(g, 400, "a chunk's data must end in CRLF");
     g->step = chunk_end_lf;
 }
 
-static void chunk_end_lf(struct guard *g, unsigned char c)
+static void chunk_end_lf(struct http1_framing *g, unsigned char c)
 {
     if (c != '\n')
         refuse(g, 400, "a chunk's data must end in CRLF");
     g->step = chunk_size;
 }
 
-static void last_cr(struct guard *g, unsigned char c)
+static void last_cr(struct http1_framing *g, unsigned char c)
 {
     if (c != '\r')
         refuse(g, 400, "trailers after the last chunk are not accepted");
     g->step = last_lf;
 }
 
-static void last_lf(struct guard *g, unsigned char c)
+static void last_lf(struct http1_framing *g, unsigned char c)
 {
     if (c != '\n')
         refuse(g, 400, "the last chunk must end in an empty line");
@@ -406,24 +407,24 @@ static void last_lf(struct guard *g, unsigned char c)
         finish(g);
 }
 
-static bool in_head(const struct guard *g)
+static bool in_head(const struct http1_framing *g)
 {
     return g->step != chunk_size && g->step != chunk_lf && g->step != chunk_end_cr &&
            g->step != chunk_end_lf && g->step != last_cr && g->step != last_lf;
 }
 
-void guard_reset(struct guard *g)
+void http1_framing_reset(struct http1_framing *g)
 {
-    *g = (struct guard){.step = read_method};
+    *g = (struct http1_framing){.step = read_method};
 }
 
-void guard_keep(struct guard *g, struct guard_head *head)
+void http1_framing_keep(struct http1_framing *g, struct http1_framing_head *head)
 {
     g->head = head;
     g->keeping = NULL;
 }
 
-size_t guard_skip(struct guard *g, size_t n)
+size_t http1_framing_skip(struct http1_framing *g, size_t n)
 {
     size_t take = n < g->remaining ? n : g->remaining;
     if (!g->data)
@@ -438,12 +439,12 @@ size_t guard_skip(struct guard *g, size_t n)
     return take;
 }
 
-size_t guard_feed(struct guard *g, const char *bytes, size_t n)
+size_t http1_framing_feed(struct http1_framing *g, const char *bytes, size_t n)
 {
     size_t i = 0;
     while (i < n && !g->done && g->http_status == 0) {
         if (g->data) {
-            i += guard_skip(g, n - i);
+            i += http1_framing_skip(g, n - i);
             continue;
         }
         if (in_head(g) && ++g->head_bytes > LIMIT_HEADER_BYTES)

@@ -8,8 +8,8 @@
  *     └──────────────── LIMIT_HEADER_BYTES ─────────────────────────┘ └ LIMIT_BODY_BYTES
  *
  * One per connection, no memory of its own. The state is the function that takes the next byte.
- * Whoever decides at the end of the head whether the body is taken gives it a guard_head, in which
- * it keeps what that needs.
+ * Whoever decides at the end of the head whether the body is taken gives it a http1_framing_head,
+ * in which it keeps what that needs.
  */
 #ifndef FIRSTLIGHT_HTTP_HTTP1_FRAMING_H
 #define FIRSTLIGHT_HTTP_HTTP1_FRAMING_H
@@ -20,38 +20,51 @@
 #include <stddef.h>
 
 /* The longest token of which all is looked at: "http://", a host and its port. */
-#define GUARD_TEXT_BYTES (LIMIT_HOST_BYTES + 16)
+#define HTTP1_FRAMING_TEXT_BYTES (LIMIT_HOST_BYTES + 16)
 
-struct guard;
-typedef void guard_step(struct guard *g, unsigned char c);
+struct http1_framing;
+typedef void http1_framing_step(struct http1_framing *g, unsigned char c);
 
 /* The texts that are kept of a head. Another header field is one more here and in kept_fields of
  * guard.c. */
-enum guard_kept { GUARD_TARGET, GUARD_AUTHORIZATION, GUARD_ORIGIN, GUARD_HOST_NAME, GUARD_N_KEPT };
-#define GUARD_KEPT_BYTES 512 /* of each; what is longer is cut */
+enum http1_framing_kept {
+    HTTP1_FRAMING_TARGET,
+    HTTP1_FRAMING_AUTHORIZATION,
+    HTTP1_FRAMING_ORIGIN,
+    HTTP1_FRAMING_HOST_NAME,
+    HTTP1_FRAMING_N_KEPT
+};
+#define HTTP1_FRAMING_KEPT_BYTES 512 /* of each; what is longer is cut */
 
-struct guard_text {
+struct http1_framing_text {
     bool given;
     size_t len; /* of all of it, also beyond what is kept */
-    char text[GUARD_KEPT_BYTES];
+    char text[HTTP1_FRAMING_KEPT_BYTES];
 };
 
-struct guard_head {
+struct http1_framing_head {
     char method[8];
-    struct guard_text kept[GUARD_N_KEPT]; /* of a field that comes twice, the first */
+    struct http1_framing_text
+        kept[HTTP1_FRAMING_N_KEPT]; /* of a field that comes twice, the first */
 };
 
-struct guard {
-    guard_step *step;
-    struct guard_head *head;    /* the caller's; NULL: nothing is kept */
-    struct guard_text *keeping; /* of these, what is being read; NULL: nothing */
+struct http1_framing {
+    http1_framing_step *step;
+    struct http1_framing_head *head;    /* the caller's; NULL: nothing is kept */
+    struct http1_framing_text *keeping; /* of these, what is being read; NULL: nothing */
     size_t head_bytes;
-    size_t body_bytes;           /* decoded, so far announced */
-    size_t remaining;            /* of the body, or of the chunk */
-    size_t body_got;             /* decoded, so far arrived */
-    char text[GUARD_TEXT_BYTES]; /* the token being read, cut */
-    size_t text_len;             /* its length, also beyond what `text` keeps */
-    enum { GUARD_FIELD_OTHER, GUARD_LENGTH, GUARD_CODING, GUARD_HOST, GUARD_EXPECT } field;
+    size_t body_bytes;                   /* decoded, so far announced */
+    size_t remaining;                    /* of the body, or of the chunk */
+    size_t body_got;                     /* decoded, so far arrived */
+    char text[HTTP1_FRAMING_TEXT_BYTES]; /* the token being read, cut */
+    size_t text_len;                     /* its length, also beyond what `text` keeps */
+    enum {
+        HTTP1_FRAMING_FIELD_OTHER,
+        HTTP1_FRAMING_LENGTH,
+        HTTP1_FRAMING_CODING,
+        HTTP1_FRAMING_HOST,
+        HTTP1_FRAMING_EXPECT
+    } field;
     bool has_length, chunked, has_host, http_1_0, bodyless;
     bool body;       /* the head has ended, and a body follows */
     bool data;       /* inside bytes that need no look */
@@ -61,17 +74,18 @@ struct guard {
 };
 
 /* Ready for the first byte of a request. */
-void guard_reset(struct guard *g);
+void http1_framing_reset(struct http1_framing *g);
 /* Keeps what is kept of the request to come in *head, which begins zeroed; NULL: no longer. */
-void guard_keep(struct guard *g, struct guard_head *head);
+void http1_framing_keep(struct http1_framing *g, struct http1_framing_head *head);
 /* NULL: it did not come. What was cut is not what came: *cut says so. */
-const char *guard_kept(const struct guard_head *head, enum guard_kept which, bool *cut);
+const char *http1_framing_kept(const struct http1_framing_head *head, enum http1_framing_kept which,
+                               bool *cut);
 
 /* Takes bytes of a body or chunk, which are counted and not looked at: returns how many of n come
- * before the next that guard_feed must see. */
-size_t guard_skip(struct guard *g, size_t n);
+ * before the next that http1_framing_feed must see. */
+size_t http1_framing_skip(struct http1_framing *g, size_t n);
 /* Takes up to n bytes; returns how many belong to this request. Less than n: it is done, or it is
  * refused (http_status), and the rest was not looked at. */
-size_t guard_feed(struct guard *g, const char *bytes, size_t n);
+size_t http1_framing_feed(struct http1_framing *g, const char *bytes, size_t n);
 
 #endif

@@ -19,14 +19,14 @@
 struct http2 {
     struct http2_set conns;
     struct evconnlistener *listener;
-    SSL_CTX *tls;                  /* NULL: none */
-    struct handshakes *handshakes; /* that wait, with TLS */
-    struct tls_accepts accepts;    /* and those under way */
+    SSL_CTX *tls;                 /* NULL: none */
+    struct tls_limit *handshakes; /* that wait, with TLS */
+    struct tls_accepts accepts;   /* and those under way */
     uint32_t max_connections;
     uint64_t refused;
     void (*left)(void *arg); /* the owner's */
     void *left_arg;
-    char url[LISTEN_URL_BYTES];
+    char url[LISTENER_URL_BYTES];
 };
 
 /* SETTINGS, with which a server begins, then GOAWAY: no stream, ENHANCE_YOUR_CALM. */
@@ -48,7 +48,7 @@ static void refuse(struct http2 *h, int fd)
 static void leave(struct http2 *h, const struct client *who)
 {
     if (h->conns.addresses)
-        clients_leave(h->conns.addresses, who);
+        client_limit_leave(h->conns.addresses, who);
 }
 
 static void on_left(void *arg);
@@ -124,7 +124,7 @@ static void drop(void *arg, int fd, const struct client *who)
 /* Connections, also those that have not yet made their handshake. */
 static uint32_t count(const struct http2 *h)
 {
-    uint32_t waiting = h->handshakes ? handshakes_count(h->handshakes) : 0;
+    uint32_t waiting = h->handshakes ? tls_limit_count(h->handshakes) : 0;
     return h->conns.count + h->accepts.count + waiting;
 }
 
@@ -132,14 +132,14 @@ static void on_accept(struct evconnlistener *listener, int fd, struct sockaddr *
                       void *arg)
 {
     struct http2 *h = arg;
-    struct client who = clients_of_address(len > 0 ? peer : NULL);
-    struct clients *addresses = h->conns.addresses;
-    if (addresses && clients_enter(addresses, &who, NULL)) {
+    struct client who = client_limit_of_address(len > 0 ? peer : NULL);
+    struct client_limit *addresses = h->conns.addresses;
+    if (addresses && client_limit_enter(addresses, &who, NULL)) {
         refuse(h, fd);
         return;
     }
     if (h->handshakes)
-        handshakes_add(h->handshakes, fd, &who);
+        tls_limit_add(h->handshakes, fd, &who);
     else
         start(h, fd, &who);
     /* who comes now waits in the kernel until somebody has left */
@@ -176,22 +176,22 @@ enum status http2_open(struct http2 **out, struct event_base *base, const struct
                                   .left_arg = h};
     h->accepts =
         (struct tls_accepts){.base = base, .workers = o->workers, .done = on_handshake, .arg = h};
-    const struct listen_options where = {.host = o->host,
-                                         .port = o->port,
-                                         .flag = "--grpc-port",
-                                         .scheme = o->tls_cert ? "https" : "http"};
+    const struct listener_options where = {.host = o->host,
+                                           .port = o->port,
+                                           .flag = "--grpc-port",
+                                           .scheme = o->tls_cert ? "https" : "http"};
     enum status st = o->tls_cert ? tls_open(&h->tls, o->tls_cert, o->tls_key, err) : STATUS_OK;
-    const struct handshakes_options handshakes = {.base = base,
-                                                  .cost_us = h->tls ? tls_handshake_us(h->tls) : 0,
-                                                  .start = start_handshake,
-                                                  .drop = drop,
-                                                  .arg = h};
+    const struct tls_limit_options handshakes = {.base = base,
+                                                 .cost_us = h->tls ? tls_handshake_us(h->tls) : 0,
+                                                 .start = start_handshake,
+                                                 .drop = drop,
+                                                 .arg = h};
     if (h->tls)
-        st = handshakes_open(&h->handshakes, &handshakes, err);
+        st = tls_limit_open(&h->handshakes, &handshakes, err);
     if (st == STATUS_OK)
         st = http2_conn_set_init(&h->conns, err);
     if (st == STATUS_OK)
-        st = listen_open(&h->listener, h->url, base, &where, err);
+        st = listener_open(&h->listener, h->url, base, &where, err);
     if (st) {
         http2_close(h);
         return st;
@@ -209,8 +209,8 @@ void http2_close(struct http2 *h)
     h->listener = NULL; /* nobody is let in for those who leave now */
     if (listener)
         evconnlistener_free(listener);
-    handshakes_close(h->handshakes);
-    tls_accepts_end(&h->accepts);
+    tls_limit_close(h->handshakes);
+    tls_accept_end(&h->accepts);
     http2_conn_set_fini(&h->conns);
     tls_close(h->tls);
     mem_free(h);
@@ -239,7 +239,7 @@ enum status http2_reload_tls(struct http2 *h, const char *cert, const char *key,
         return st;
     tls_close(h->tls); /* its connections hold it, each by a reference of its own */
     h->tls = fresh;
-    handshakes_set_cost(h->handshakes, tls_handshake_us(fresh));
+    tls_limit_set_cost(h->handshakes, tls_handshake_us(fresh));
     return STATUS_OK;
 }
 

@@ -10,7 +10,7 @@
 
 #include "http/http.h"
 
-struct clients;
+struct client_limit;
 struct event_base;
 struct http2;
 struct text_worker;
@@ -19,11 +19,11 @@ struct http2_options {
     const char *host;
     int port; /* 0: any free one */
     uint32_t max_connections;
-    struct clients *addresses; /* counts the connections of each; NULL: nobody does */
-    struct budget *unsent;     /* as HTTP/1.1's */
-    struct budget *open;       /* likewise */
-    struct budget *streams;    /* what streams and their headers take; NULL: no bound */
-    void (*left)(void *arg);   /* a connection is gone; NULL: nobody wants to know */
+    struct client_limit *addresses; /* counts the connections of each; NULL: nobody does */
+    struct byte_budget *unsent;     /* as HTTP/1.1's */
+    struct byte_budget *open;       /* likewise */
+    struct byte_budget *streams;    /* what streams and their headers take; NULL: no bound */
+    void (*left)(void *arg);        /* a connection is gone; NULL: nobody wants to know */
     void *left_arg;
     const char *tls_cert, *tls_key; /* PEM files; NULL: no TLS */
     struct text_worker *workers;    /* for handshakes; closed later than the listener */

@@ -402,8 +402,8 @@ static bool submit_settings(struct http2_conn *c)
 static void hold_unsent(struct http2_conn *c)
 {
     if (c->set->unsent) {
-        budget_open(&c->unsent, c->set->unsent, &c->peer);
-        budget_open(&c->open, c->set->open, &c->peer);
+        byte_budget_open(&c->unsent, c->set->unsent, &c->peer);
+        byte_budget_open(&c->open, c->set->open, &c->peer);
     }
 }
 
@@ -425,7 +425,7 @@ bool http2_conn_new(struct http2_set *set, struct bufferevent *bev, const struct
     }
     c->set = set;
     c->bev = bev;
-    c->peer = peer ? *peer : clients_of_address(NULL);
+    c->peer = peer ? *peer : client_limit_of_address(NULL);
     c->todo_end = &c->todo;
     hold_unsent(c);
     c->heard_us = clock_now_us();
@@ -460,15 +460,15 @@ void http2_conn_free(struct http2_conn *c)
         c->next->prev = c->prev;
     set->count--;
     if (set->addresses)
-        clients_leave(set->addresses, &c->peer);
+        client_limit_leave(set->addresses, &c->peer);
     event_del(&c->tick);
     event_del(&c->turn);
     event_del(&c->read_on);
     nghttp2_session_del(c->session);
     evbuffer_remove_cb(bufferevent_get_output(c->bev), on_output, c);
     bufferevent_free(c->bev);
-    budget_end(&c->unsent);
-    budget_end(&c->open);
+    byte_budget_end(&c->unsent);
+    byte_budget_end(&c->open);
     mem_free(c);
     set->left(set->left_arg);
 }

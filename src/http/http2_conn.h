@@ -27,17 +27,17 @@ struct http2_stream;
 /* What connections share: their listener's. */
 struct http2_set {
     struct event_base *base;
-    struct budget *unsent;  /* what clients have not taken of all answers; NULL: no bound */
-    struct budget *open;    /* and of those for which no key is asked; both or none */
-    struct budget *streams; /* what streams and their headers take; NULL: no bound */
+    struct byte_budget *unsent;  /* what clients have not taken of all answers; NULL: no bound */
+    struct byte_budget *open;    /* and of those for which no key is asked; both or none */
+    struct byte_budget *streams; /* what streams and their headers take; NULL: no bound */
     http_handler *handler;
     void *arg;
     nghttp2_session_callbacks *callbacks;
     nghttp2_option *option;
     struct http2_conn *first;
     uint32_t count;
-    struct clients *addresses; /* counts the connections of each; NULL: nobody does */
-    struct allowance discards; /* bytes that are of no body that anybody will read */
+    struct client_limit *addresses; /* counts the connections of each; NULL: nobody does */
+    struct allowance discards;      /* bytes that are of no body that anybody will read */
     bool draining;
     void (*left)(void *arg); /* a connection has gone */
     void *left_arg;

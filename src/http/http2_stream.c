@@ -118,7 +118,7 @@ static struct hold *via_unsent(const struct http_exchange *x)
 static void add_unsent(const struct http2_stream *s, size_t more)
 {
     struct hold *unsent = via_unsent(&s->public);
-    budget_force(unsent, unsent->bytes + more);
+    byte_budget_force(unsent, unsent->bytes + more);
 }
 
 /* nghttp2 asks for the next part of the body, at most len bytes. */
@@ -237,7 +237,7 @@ static size_t via_stream_waiting(const struct http_exchange *x)
     return evbuffer_get_length(inside(x)->out);
 }
 
-static const struct http_via http2 = {
+static const struct http_transport http2 = {
     .peer = via_peer,
     .header = via_header,
     .take_body = via_take_body,
@@ -258,10 +258,10 @@ static const struct http_via http2 = {
 static bool take_room(const struct http2_conn *c, struct hold *room)
 {
     if (c->set->streams)
-        (void)budget_open(room, c->set->streams, &c->peer); /* nothing fits always */
+        (void)byte_budget_open(room, c->set->streams, &c->peer); /* nothing fits always */
     if (c->n_streams > 0)
-        return budget_set(room, STREAM_BYTES);
-    budget_force(room, STREAM_BYTES);
+        return byte_budget_set(room, STREAM_BYTES);
+    byte_budget_force(room, STREAM_BYTES);
     return true;
 }
 
@@ -269,8 +269,8 @@ static bool take_room(const struct http2_conn *c, struct hold *room)
 static bool take_more_room(struct http2_stream *s, size_t more)
 {
     if (!s->first)
-        return budget_set(&s->room, s->room.bytes + more);
-    budget_force(&s->room, s->room.bytes + more);
+        return byte_budget_set(&s->room, s->room.bytes + more);
+    byte_budget_force(&s->room, s->room.bytes + more);
     return true;
 }
 
@@ -279,7 +279,7 @@ struct http2_stream *http2_stream_new(struct http2_conn *c, int32_t id)
     struct hold room = {0};
     struct http2_stream *s = take_room(c, &room) ? mem_zalloc(sizeof *s) : NULL;
     if (!s) {
-        budget_end(&room);
+        byte_budget_end(&room);
         return NULL;
     }
     s->conn = c;
@@ -304,8 +304,8 @@ void http2_stream_free(struct http2_stream *s)
     fields_fini(&s->fields);
     fields_fini(&s->headers);
     fields_fini(&s->trailers);
-    budget_end(&s->public.held);
-    budget_end(&s->room);
+    byte_budget_end(&s->public.held);
+    byte_budget_end(&s->room);
     if (s->body)
         evbuffer_free(s->body);
     if (s->out) {
@@ -354,7 +354,7 @@ static void drop_unwanted(struct http2_stream *s)
         nghttp2_session_consume(s->conn->session, s->id, s->unread);
     s->unread = 0;
     struct hold *held = &s->public.held;
-    budget_force(held, held->bytes > len ? held->bytes - len : 0);
+    byte_budget_force(held, held->bytes > len ? held->bytes - len : 0);
 }
 
 void http2_stream_data(struct http2_stream *s, const uint8_t *bytes, size_t len)
@@ -365,7 +365,7 @@ void http2_stream_data(struct http2_stream *s, const uint8_t *bytes, size_t len)
     s->came = true;
     if (is_unwanted(s) || s->no_memory || s->no_room || s->body_bytes > LIMIT_BODY_BYTES) {
         nghttp2_session_consume(s->conn->session, s->id, len); /* nobody will read it */
-    } else if (!budget_set(held, held->bytes + len)) {
+    } else if (!byte_budget_set(held, held->bytes + len)) {
         s->no_room = true;
         nghttp2_session_consume(s->conn->session, s->id, len);
     } else if (evbuffer_add(s->body, bytes, len) != 0) {

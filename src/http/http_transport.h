@@ -7,7 +7,7 @@
 #include "http/http.h"
 
 /* Each as http.h says of the function of its name. */
-struct http_via {
+struct http_transport {
     bool (*peer)(const struct http_exchange *x, struct sockaddr_storage *out);
     const char *(*header)(const struct http_exchange *x, const char *name);
     struct evbuffer *(*take_body)(struct http_exchange *x);

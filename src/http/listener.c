@@ -14,7 +14,7 @@
 
 #define BACKLOG 1024
 
-bool listen_is_loopback(const struct evconnlistener *listener)
+bool listener_is_loopback(const struct evconnlistener *listener)
 {
     struct sockaddr_storage a;
     socklen_t len = sizeof a;
@@ -29,7 +29,7 @@ bool listen_is_loopback(const struct evconnlistener *listener)
             (IN6_IS_ADDR_V4MAPPED(six) && six->s6_addr[12] == IN_LOOPBACKNET));
 }
 
-static void write_url(char url[LISTEN_URL_BYTES], const struct listen_options *o, int fd)
+static void write_url(char url[LISTENER_URL_BYTES], const struct listener_options *o, int fd)
 {
     struct sockaddr_storage address;
     socklen_t len = sizeof address;
@@ -38,7 +38,7 @@ static void write_url(char url[LISTEN_URL_BYTES], const struct listen_options *o
         port = address.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&address)->sin6_port
                                              : ((struct sockaddr_in *)&address)->sin_port;
     bool v6 = strchr(o->host, ':') != NULL;
-    snprintf(url, LISTEN_URL_BYTES, "%s://%s%s%s:%u", o->scheme, v6 ? "[" : "", o->host,
+    snprintf(url, LISTENER_URL_BYTES, "%s://%s%s%s:%u", o->scheme, v6 ? "[" : "", o->host,
              v6 ? "]" : "", ntohs(port));
 }
 
@@ -62,8 +62,9 @@ static void on_accept_error(struct evconnlistener *listener, void *arg)
                     &rest);
 }
 
-enum status listen_open(struct evconnlistener **out, char url[LISTEN_URL_BYTES],
-                        struct event_base *base, const struct listen_options *o, struct err *err)
+enum status listener_open(struct evconnlistener **out, char url[LISTENER_URL_BYTES],
+                          struct event_base *base, const struct listener_options *o,
+                          struct err *err)
 {
     const struct addrinfo hints = {
         .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_ADDRCONFIG};

@@ -7,9 +7,9 @@
 #include <event2/listener.h>
 #include <stdbool.h>
 
-#define LISTEN_URL_BYTES 300
+#define LISTENER_URL_BYTES 300
 
-struct listen_options {
+struct listener_options {
     const char *host;
     int port;           /* 0: any free one */
     const char *flag;   /* that chose the port, for errors: "--port" */
@@ -18,10 +18,11 @@ struct listen_options {
 
 /* Binds and listens; the listener has no callback for connections yet, and rests until it gets one.
  * url: where it is to be reached. STATUS_UNAVAILABLE names an address that is taken. */
-enum status listen_open(struct evconnlistener **out, char url[LISTEN_URL_BYTES],
-                        struct event_base *base, const struct listen_options *o, struct err *err);
+enum status listener_open(struct evconnlistener **out, char url[LISTENER_URL_BYTES],
+                          struct event_base *base, const struct listener_options *o,
+                          struct err *err);
 
 /* Does it listen on a loopback address? */
-bool listen_is_loopback(const struct evconnlistener *listener);
+bool listener_is_loopback(const struct evconnlistener *listener);
 
 #endif

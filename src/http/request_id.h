@@ -2,9 +2,9 @@
 #ifndef FIRSTLIGHT_HTTP_REQUEST_ID_H
 #define FIRSTLIGHT_HTTP_REQUEST_ID_H
 
-#define ID_DIGITS 24
+#define REQUEST_ID_DIGITS 24
 
-/* Writes ID_DIGITS hexadecimal digits and a NUL. */
-void id_random(char out[ID_DIGITS + 1]);
+/* Writes REQUEST_ID_DIGITS hexadecimal digits and a NUL. */
+void request_id_random(char out[REQUEST_ID_DIGITS + 1]);
 
 #endif

@@ -43,8 +43,8 @@ struct text_worker {
     struct lane lanes[LANES];
     struct text_job *first_line, *last_line; /* first jobs of the lines, in turn */
     size_t n_lines, n_waiting, capacity;
-    struct buckets *spent;      /* microseconds of a processor that were for nothing */
-    struct allowance inline_us; /* that the I/O thread may work itself */
+    struct client_buckets *spent; /* microseconds of a processor that were for nothing */
+    struct allowance inline_us;   /* that the I/O thread may work itself */
 };
 
 static struct text_job *job_of(uint64_t entry)
@@ -164,7 +164,7 @@ static void lead(struct text_job *next, const struct text_job *first)
 /* His account; `spent` runs out with time. */
 static bool is_over(const struct text_worker *w, const struct text_job *job)
 {
-    return buckets_held(w->spent, &job->client, clock_now_us()) > LIMIT_TEXT_BURST_US;
+    return client_buckets_held(w->spent, &job->client, clock_now_us()) > LIMIT_TEXT_BURST_US;
 }
 
 static bool is_slow(const struct text_worker *w, const struct text_job *job)
@@ -217,7 +217,7 @@ static void start_next(struct text_worker *w)
 
 static void charge(struct text_worker *w, const struct text_job *job)
 {
-    buckets_add(w->spent, &job->client, (double)job->cost_us, clock_now_us());
+    client_buckets_add(w->spent, &job->client, (double)job->cost_us, clock_now_us());
 }
 
 /* How long a job of this worker takes: as those before it, or as the one that runs has already. */
@@ -289,9 +289,10 @@ int64_t text_worker_wait_us(const struct text_worker *w, const struct text_job *
     double turns = is_full(w, line_of(w, job)) ? (double)w->n_lines : 1;
     double queue_us = turns * pace_us(&w->lanes[slow ? LANE_SLOW : LANE_USUAL]);
     int64_t us = queue_us < (double)most_us ? (int64_t)queue_us : most_us;
-    int64_t allowed_us = job->never_slow ? 0
-                                         : buckets_until_us(w->spent, &job->client,
-                                                            LIMIT_TEXT_BURST_US, clock_now_us());
+    int64_t allowed_us =
+        job->never_slow
+            ? 0
+            : client_buckets_until_us(w->spent, &job->client, LIMIT_TEXT_BURST_US, clock_now_us());
     if (us < allowed_us)
         us = allowed_us;
     return us < most_us ? us : most_us;
@@ -347,7 +348,7 @@ void text_worker_refund(struct text_worker *w, struct text_job *job)
 {
     if (job->cost_us == 0)
         return;
-    buckets_add(w->spent, &job->client, -(double)job->cost_us, clock_now_us());
+    client_buckets_add(w->spent, &job->client, -(double)job->cost_us, clock_now_us());
     job->cost_us = 0;
 }
 
@@ -381,7 +382,7 @@ static enum status open_lane(struct lane *l, struct event_base *base, struct err
 
 static enum status open_all(struct text_worker *w, struct event_base *base, struct err *err)
 {
-    enum status st = buckets_open(&w->spent, METERED_CLIENTS, LIMIT_TEXT_US_PER_SECOND, err);
+    enum status st = client_buckets_open(&w->spent, METERED_CLIENTS, LIMIT_TEXT_US_PER_SECOND, err);
     for (int i = 0; i < LANES && st == STATUS_OK; i++)
         st = open_lane(&w->lanes[i], base, err);
     return st;
@@ -445,6 +446,6 @@ void text_worker_close(struct text_worker *w)
         stop_lane(&w->lanes[i]);
     for (int i = 0; i < LANES; i++)
         close_lane(&w->lanes[i]);
-    buckets_close(w->spent);
+    client_buckets_close(w->spent);
     mem_free(w);
 }

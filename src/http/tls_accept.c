@@ -151,7 +151,7 @@ bool tls_accept_start(struct tls_accepts *of, SSL_CTX *tls, int fd, const struct
     return true;
 }
 
-void tls_accepts_end(struct tls_accepts *all)
+void tls_accept_end(struct tls_accepts *all)
 {
     struct tls_accept *a;
     while ((a = all->first)) {

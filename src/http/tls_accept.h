@@ -33,6 +33,6 @@ struct tls_accepts {
 /* Takes fd over, which does not block. False: no memory, and it is still the caller's. who: by
  * address; what the workers do is on an account of its own. */
 bool tls_accept_start(struct tls_accepts *of, SSL_CTX *tls, int fd, const struct client *who);
-void tls_accepts_end(struct tls_accepts *all); /* closes them; done is not called */
+void tls_accept_end(struct tls_accepts *all); /* closes them; done is not called */
 
 #endif

@@ -15,8 +15,8 @@ struct waiting {
     struct client who;
 };
 
-struct handshakes {
-    struct handshakes_options o;
+struct tls_limit {
+    struct tls_limit_options o;
     struct event *timer;
     struct allowance time_us; /* that handshakes may take */
     struct client last;       /* who was started last */
@@ -29,7 +29,7 @@ static bool same(const struct client *a, const struct client *b)
     return memcmp(a, b, sizeof *a) == 0;
 }
 
-static void start(struct handshakes *h, int fd, const struct client *who)
+static void start(struct tls_limit *h, int fd, const struct client *who)
 {
     allowance_use(&h->time_us, h->o.cost_us);
     h->last = *who;
@@ -37,7 +37,7 @@ static void start(struct handshakes *h, int fd, const struct client *who)
 }
 
 /* The longest-waiting one of another address than the last; else of the same. */
-static struct waiting take_next(struct handshakes *h)
+static struct waiting take_next(struct tls_limit *h)
 {
     uint32_t i = 0;
     while (i < h->n && same(&h->waiting[i].who, &h->last))
@@ -50,7 +50,7 @@ static struct waiting take_next(struct handshakes *h)
     return w;
 }
 
-static void wait_for_time(struct handshakes *h)
+static void wait_for_time(struct tls_limit *h)
 {
     int64_t us = allowance_wait_us(&h->time_us);
     struct timeval tv = {.tv_sec = us / SECOND_US, .tv_usec = us % SECOND_US};
@@ -60,7 +60,7 @@ static void wait_for_time(struct handshakes *h)
 
 static void on_timer(evutil_socket_t fd, short what, void *arg)
 {
-    struct handshakes *h = arg;
+    struct tls_limit *h = arg;
     (void)fd;
     (void)what;
     while (h->n > 0 && allowance_has(&h->time_us)) {
@@ -70,7 +70,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
     wait_for_time(h);
 }
 
-static bool has_place(const struct handshakes *h, const struct client *who)
+static bool has_place(const struct tls_limit *h, const struct client *who)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < h->n; i++)
@@ -78,7 +78,7 @@ static bool has_place(const struct handshakes *h, const struct client *who)
     return h->n < LIMIT_TLS_WAITING && n < LIMIT_TLS_WAITING_EACH;
 }
 
-void handshakes_add(struct handshakes *h, int fd, const struct client *who)
+void tls_limit_add(struct tls_limit *h, int fd, const struct client *who)
 {
     if (h->n == 0 && allowance_has(&h->time_us)) {
         start(h, fd, who);
@@ -94,20 +94,20 @@ void handshakes_add(struct handshakes *h, int fd, const struct client *who)
         wait_for_time(h);
 }
 
-uint32_t handshakes_count(const struct handshakes *h)
+uint32_t tls_limit_count(const struct tls_limit *h)
 {
     return h->n;
 }
 
-void handshakes_set_cost(struct handshakes *h, int64_t cost_us)
+void tls_limit_set_cost(struct tls_limit *h, int64_t cost_us)
 {
     h->o.cost_us = cost_us;
 }
 
-enum status handshakes_open(struct handshakes **out, const struct handshakes_options *o,
-                            struct err *err)
+enum status tls_limit_open(struct tls_limit **out, const struct tls_limit_options *o,
+                           struct err *err)
 {
-    struct handshakes *h = mem_zalloc(sizeof *h);
+    struct tls_limit *h = mem_zalloc(sizeof *h);
     if (h) {
         h->o = *o;
         /* what a second without any saves up may come at once */
@@ -122,7 +122,7 @@ enum status handshakes_open(struct handshakes **out, const struct handshakes_opt
     return STATUS_OK;
 }
 
-void handshakes_close(struct handshakes *h)
+void tls_limit_close(struct tls_limit *h)
 {
     if (!h)
         return;

@@ -1,7 +1,7 @@
 /* When connections may begin their TLS handshake: each costs a signature (3 ms with an RSA key of
  * 4,096 bits), and who only connects must not take processors from those who are served.
  *
- *     accepted ─► handshakes_add ─┬─ there is time ──► start(fd)
+ *     accepted ─► tls_limit_add ─┬─ there is time ──► start(fd)
  *                                 ├─ waits, addresses in turn ──► start(fd)
  *                                 └─ too many wait, in all or of this address: drop(fd)
  *
@@ -15,9 +15,9 @@
 #include <stdint.h>
 
 struct event_base;
-struct handshakes;
+struct tls_limit;
 
-struct handshakes_options {
+struct tls_limit_options {
     struct event_base *base;
     int64_t cost_us; /* of one */
     /* Both take the descriptor over: the handshake may begin, or there is no place to wait. */
@@ -25,13 +25,13 @@ struct handshakes_options {
     void (*drop)(void *arg, int fd, const struct client *who);
     void *arg;
 };
-enum status handshakes_open(struct handshakes **out, const struct handshakes_options *o,
-                            struct err *err);
-void handshakes_close(struct handshakes *h); /* drops those that wait */
+enum status tls_limit_open(struct tls_limit **out, const struct tls_limit_options *o,
+                           struct err *err);
+void tls_limit_close(struct tls_limit *h); /* drops those that wait */
 
 /* Takes the descriptor over: starts it, keeps it, or drops it. who: by address. */
-void handshakes_add(struct handshakes *h, int fd, const struct client *who);
-uint32_t handshakes_count(const struct handshakes *h);           /* that wait */
-void handshakes_set_cost(struct handshakes *h, int64_t cost_us); /* the key is another */
+void tls_limit_add(struct tls_limit *h, int fd, const struct client *who);
+uint32_t tls_limit_count(const struct tls_limit *h);           /* that wait */
+void tls_limit_set_cost(struct tls_limit *h, int64_t cost_us); /* the key is another */
 
 #endif

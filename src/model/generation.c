@@ -6,7 +6,7 @@
 #include <math.h>
 
 /* The values that the sampler takes. */
-static const struct row {
+static const struct logits_row {
     const char *name;
     const char *key;
     double min, max;
@@ -44,7 +44,7 @@ static const char *source_of(const struct gguf *g)
 static enum status read_one(struct generation *out, enum generation_field f, const struct gguf *g,
                             struct err *err)
 {
-    const struct row *row = &rows[f];
+    const struct logits_row *row = &rows[f];
     float value;
     if (!gguf_value(g, row->key))
         return STATUS_OK;

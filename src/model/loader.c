@@ -4,7 +4,7 @@
 #include "model/load/random_weights.h"
 #include "model/write/requantize.h"
 #include "model/load/model_file.h"
-#include "text/utf8.h"
+#include "base/utf8.h"
 #include "weights/file_map.h"
 #include "weights/map_guard.h"
 
@@ -155,7 +155,7 @@ static enum status check_vocab(const struct loader *l, struct err *err)
 static enum status load_text(struct loader *l, const struct loader_options *o, struct err *err)
 {
     report(o, "reading tokenizer", 0);
-    enum status st = source_tokenizer(&l->tokenizer, l->gguf, err);
+    enum status st = model_file_tokenizer(&l->tokenizer, l->gguf, err);
     if (!st)
         st = check_vocab(l, err);
     if (!st && o->chat_template)
@@ -171,7 +171,7 @@ static enum status load_text(struct loader *l, const struct loader_options *o, s
  * to the copies. */
 static enum status recast(struct loader *l, const struct loader_options *o, struct err *err)
 {
-    const struct recast_options options = {
+    const struct requantize_options options = {
         .type = o->dtype,
         .n_threads = o->n_threads > 0 ? o->n_threads : 1,
         .progress = o->progress,
@@ -179,20 +179,20 @@ static enum status recast(struct loader *l, const struct loader_options *o, stru
     };
     model_free(l->model);
     l->model = NULL;
-    enum status st = recast_model(&l->gguf, &options, err);
-    return st ? st : source_model(&l->model, l->gguf, err);
+    enum status st = requantize_model(&l->gguf, &options, err);
+    return st ? st : model_file_load(&l->model, l->gguf, err);
 }
 
 enum status loader_open_with(struct loader *out, const struct loader_options *o, struct err *err)
 {
     memset(out, 0, sizeof *out);
     report(o, "reading metadata", 0);
-    enum status st = o->dummy ? dummy_open(&out->gguf, o->path, o->dtype, err)
-                              : source_open(&out->gguf, o->path, err);
+    enum status st = o->dummy ? random_weights_open(&out->gguf, o->path, o->dtype, err)
+                              : model_file_open(&out->gguf, o->path, err);
     if (st)
         return st;
     set_name(out, o->path);
-    st = source_model(&out->model, out->gguf, err);
+    st = model_file_load(&out->model, out->gguf, err);
     if (!st && o->recast && !o->dummy)
         st = recast(out, o, err);
     if (!st && !o->model_only)

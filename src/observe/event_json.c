@@ -53,7 +53,7 @@ static void put_loaded(struct buf *out, const struct server *s)
     put_sampling(out, s);
 }
 
-void live_put_server(struct buf *out, const struct server *s)
+void event_json_put_server(struct buf *out, const struct server *s)
 {
     const struct engine_options *o = &s->options.engine;
     char levels[128];
@@ -115,39 +115,40 @@ static void put_view(struct buf *out, const char *name, const struct histogram_v
     buf_putc(out, '}');
 }
 
-static void read_views(const struct server *s, struct histogram_view v[LIVE_VIEWS])
+static void read_views(const struct server *s, struct histogram_view v[EVENT_WINDOW_VIEWS])
 {
     struct engine_step_stats steps = {0};
     if (s->state != SERVER_LOADING)
         engine_step_stats(s->engine, &steps);
     for (int i = 0; i < METRICS_PARTS; i++)
         metrics_read(&s->metrics, (enum metrics_id)i, &v[i]);
-    metrics_read(&s->metrics, METRICS_TTFT, &v[LIVE_TTFT]);
-    metrics_read(&s->metrics, METRICS_ITL, &v[LIVE_ITL]);
-    v[LIVE_STEP] = steps.time;
+    metrics_read(&s->metrics, METRICS_TTFT, &v[EVENT_WINDOW_TTFT]);
+    metrics_read(&s->metrics, METRICS_ITL, &v[EVENT_WINDOW_ITL]);
+    v[EVENT_WINDOW_STEP] = steps.time;
 }
 
-static void put_window(struct buf *out, const struct server *s, struct live_window *window)
+static void put_window(struct buf *out, const struct server *s, struct event_window *window)
 {
-    struct histogram_view v[LIVE_VIEWS];
+    struct histogram_view v[EVENT_WINDOW_VIEWS];
     read_views(s, v);
     int64_t now_us = clock_now_us();
     if (window->n == 0)
-        live_window_seed(window, now_us, v, &s->recent);
-    int64_t us = live_window_slide(window, now_us, v);
+        event_window_seed(window, now_us, v, &s->recent);
+    int64_t us = event_window_slide(window, now_us, v);
     buf_printf(out, ",\"window_s\":%.1f,", (double)us / 1e6);
-    put_view(out, "ttft", &v[LIVE_TTFT], true, false);
+    put_view(out, "ttft", &v[EVENT_WINDOW_TTFT], true, false);
     buf_puts(out, ",\"parts\":{");
     for (int i = 0; i < METRICS_PARTS; i++) {
         buf_puts(out, i > 0 ? "," : "");
         put_view(out, metrics_name((enum metrics_id)i), &v[i], false, false);
     }
     buf_puts(out, "},");
-    put_view(out, "itl", &v[LIVE_ITL], true, true);
+    put_view(out, "itl", &v[EVENT_WINDOW_ITL], true, true);
     buf_putc(out, ',');
-    put_view(out, "step", &v[LIVE_STEP], true, false);
+    put_view(out, "step", &v[EVENT_WINDOW_STEP], true, false);
     buf_printf(out, ",\"gap\":{\"promised_ms\":%d,\"p95_ms\":%.3f,\"p99_ms\":%.3f,",
-               s->info.decode_gap_ms, ms_of(&v[LIVE_ITL], 0.95), ms_of(&v[LIVE_ITL], 0.99));
+               s->info.decode_gap_ms, ms_of(&v[EVENT_WINDOW_ITL], 0.95),
+               ms_of(&v[EVENT_WINDOW_ITL], 0.99));
 }
 
 static void put_finished(struct buf *out, const struct metrics *m)
@@ -170,7 +171,7 @@ static void put_refused(struct buf *out, const struct metrics *m)
                busy, away, other);
 }
 
-void live_put_stats(struct buf *out, struct server *s, struct live_window *window)
+void event_json_put_stats(struct buf *out, struct server *s, struct event_window *window)
 {
     struct engine_stats e = {0};
     if (s->state != SERVER_LOADING) {
@@ -188,18 +189,18 @@ void live_put_stats(struct buf *out, struct server *s, struct live_window *windo
 
 /* --- waiting -------------------------------------------------------------------------------- */
 
-static bool waits(const struct call *c)
+static bool waits(const struct completion *c)
 {
     return c->n_live > 0 && c->choices[0].r && !request_is_admitted(c->choices[0].r);
 }
 
 /* It has no token yet, so whoever came later is behind it. */
-static bool is_ahead(const struct call *c)
+static bool is_ahead(const struct completion *c)
 {
     return c->n_live > 0 && !c->measured;
 }
 
-static void put_waiting(struct buf *out, const struct call *c, uint32_t ahead)
+static void put_waiting(struct buf *out, const struct completion *c, uint32_t ahead)
 {
     int64_t queued_us = request_timeline(c->choices[0].r)->at_us[TIMELINE_QUEUED];
     buf_puts(out, "{\"id\":");
@@ -210,10 +211,10 @@ static void put_waiting(struct buf *out, const struct call *c, uint32_t ahead)
     buf_printf(out, ",\"prompt_tokens\":%u,\"ahead\":%u}", c->prompt_tokens, ahead);
 }
 
-uint32_t live_put_waiting(struct buf *out, const struct server *s)
+uint32_t event_json_put_waiting(struct buf *out, const struct server *s)
 {
     uint32_t n = 0, ahead = 0;
-    const struct call *c = s->calls; /* the newest */
+    const struct completion *c = s->calls; /* the newest */
     while (c && c->next)
         c = c->next;
     buf_puts(out, "{\"requests\":[");

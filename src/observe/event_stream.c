@@ -9,14 +9,14 @@
 #include <string.h>
 
 struct listener {
-    struct live *live;
+    struct event_stream *live;
     struct http_exchange *x; /* NULL: it has left */
     struct listener *next, *prev;
     uint64_t missed; /* events, not yet told */
     int64_t since_us;
 };
 
-struct live {
+struct event_stream {
     struct server *server;
     struct listener *first;
     uint32_t telling;   /* writes under way: who leaves meanwhile is swept up afterwards */
@@ -24,7 +24,7 @@ struct live {
     bool abandoned;     /* after that: time was up */
     bool waited;        /* somebody did, at the last look */
     struct event timer; /* the next second; ended: when time is up */
-    struct live_window window;
+    struct event_window window;
 };
 
 /* --- events --------------------------------------------------------------------------------- */
@@ -42,30 +42,30 @@ static void event_end(struct buf *out)
 static void put_server(struct buf *out, const struct server *s)
 {
     event_start(out, "server");
-    live_put_server(out, s);
+    event_json_put_server(out, s);
     event_end(out);
 }
 
-static void put_request(struct buf *out, const struct recent_request *q)
+static void put_request(struct buf *out, const struct request_log_entry *q)
 {
     event_start(out, "request");
-    recent_put(out, q);
+    request_log_put(out, q);
     event_end(out);
 }
 
-static void put_stats(struct buf *out, struct live *live)
+static void put_stats(struct buf *out, struct event_stream *live)
 {
     event_start(out, "stats");
-    live_put_stats(out, live->server, &live->window);
+    event_json_put_stats(out, live->server, &live->window);
     event_end(out);
 }
 
 /* How many events: none when nobody waits and the last one said so. */
-static uint32_t put_waiting(struct buf *out, struct live *live)
+static uint32_t put_waiting(struct buf *out, struct event_stream *live)
 {
     struct buf event = {0};
     event_start(&event, "waiting");
-    bool waits = live_put_waiting(&event, live->server) > 0;
+    bool waits = event_json_put_waiting(&event, live->server) > 0;
     bool tell = waits || live->waited;
     event_end(&event);
     if (tell)
@@ -87,7 +87,7 @@ static void free_listener(struct listener *l)
 }
 
 /* Frees who has left, and everything with the last of them. */
-static void sweep(struct live *live)
+static void sweep(struct event_stream *live)
 {
     struct server *s = live->server;
     if (live->telling > 0)
@@ -137,7 +137,7 @@ static void tell(struct listener *l, const struct buf *events, uint32_t n)
 }
 
 /* Afterwards there may be no `live` any more. */
-static void tell_all(struct live *live, struct buf *events, uint32_t n)
+static void tell_all(struct event_stream *live, struct buf *events, uint32_t n)
 {
     live->telling++;
     for (struct listener *l = live->first; l; l = l->next)
@@ -150,7 +150,7 @@ static void tell_all(struct live *live, struct buf *events, uint32_t n)
 
 static void on_second(evutil_socket_t fd, short what, void *arg)
 {
-    struct live *live = arg;
+    struct event_stream *live = arg;
     struct buf out = {0};
     (void)fd;
     (void)what;
@@ -159,7 +159,7 @@ static void on_second(evutil_socket_t fd, short what, void *arg)
     tell_all(live, &out, n);
 }
 
-void live_request(struct server *s, const struct recent_request *q)
+void event_stream_request(struct server *s, const struct request_log_entry *q)
 {
     struct buf out = {0};
     if (!s->live || s->live->ended)
@@ -172,20 +172,20 @@ void live_request(struct server *s, const struct recent_request *q)
 
 static void on_time_up(evutil_socket_t fd, short what, void *arg)
 {
-    struct live *live = arg;
+    struct event_stream *live = arg;
     (void)fd;
     (void)what;
     live->abandoned = true;
     server_call_ended(live->server);
 }
 
-bool live_is_over(const struct live *live)
+bool event_stream_is_over(const struct event_stream *live)
 {
     return !live || live->abandoned;
 }
 
 /* The last event says why; the server waits for those who read it. */
-static void end_all(struct live *live)
+static void end_all(struct event_stream *live)
 {
     const struct timeval linger = {.tv_sec = LIMIT_LINGER_SECONDS};
     live->ended = true;
@@ -200,7 +200,7 @@ static void end_all(struct live *live)
     sweep(live);
 }
 
-void live_changed(struct server *s)
+void event_stream_changed(struct server *s)
 {
     struct buf out = {0};
     if (!s->live || s->live->ended)
@@ -213,10 +213,10 @@ void live_changed(struct server *s)
 
 /* --- the start ------------------------------------------------------------------------------ */
 
-static struct live *open_live(struct server *s)
+static struct event_stream *open_live(struct server *s)
 {
     const struct timeval second = {.tv_sec = 1};
-    struct live *live = mem_zalloc(sizeof *live);
+    struct event_stream *live = mem_zalloc(sizeof *live);
     if (!live)
         return NULL;
     live->server = s;
@@ -244,7 +244,7 @@ static struct listener *open_listener(struct server *s, struct http_exchange *x)
     return l;
 }
 
-static void put_recent(struct buf *out, const struct recent *r)
+static void put_recent(struct buf *out, const struct request_log *r)
 {
     uint64_t i = r->n < LIMIT_LIVE_REQUESTS ? 0 : r->n - LIMIT_LIVE_REQUESTS;
     for (; i < r->n; i++)
@@ -272,7 +272,7 @@ static void greet(struct listener *l)
     buf_fini(&out);
 }
 
-void live_begin(struct server *s, struct http_exchange *x)
+void event_stream_begin(struct server *s, struct http_exchange *x)
 {
     struct err e;
     struct listener *l = NULL;
@@ -288,7 +288,7 @@ void live_begin(struct server *s, struct http_exchange *x)
         http_fail(x, &e, NULL);
         return;
     }
-    struct live *live = l->live;
+    struct event_stream *live = l->live;
     live->telling++;
     greet(l);
     live->telling--;

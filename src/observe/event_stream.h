@@ -20,21 +20,21 @@
 #include <stdbool.h>
 
 struct http_exchange;
-struct live;
+struct event_stream;
 struct server;
 
 /* A reader comes. */
-void live_begin(struct server *s, struct http_exchange *x);
-void live_request(struct server *s, const struct recent_request *q);
+void event_stream_begin(struct server *s, struct http_exchange *x);
+void event_stream_request(struct server *s, const struct request_log_entry *q);
 /* The server's state has changed; draining, it ends all streams. */
-void live_changed(struct server *s);
+void event_stream_changed(struct server *s);
 /* Nobody listens, or those who did have had time enough to read the end. */
-bool live_is_over(const struct live *live);
+bool event_stream_is_over(const struct event_stream *live);
 
 /* live_json.c: the JSON of events. */
-void live_put_server(struct buf *out, const struct server *s);
-void live_put_stats(struct buf *out, struct server *s, struct live_window *window);
+void event_json_put_server(struct buf *out, const struct server *s);
+void event_json_put_stats(struct buf *out, struct server *s, struct event_window *window);
 /* How many wait, at most LIMIT_LIVE_REQUESTS of them told. */
-uint32_t live_put_waiting(struct buf *out, const struct server *s);
+uint32_t event_json_put_waiting(struct buf *out, const struct server *s);
 
 #endif

@@ -14,27 +14,33 @@
 #include "observe/request_log.h"
 
 /* The parts of TTFT as metrics.h has them, then: */
-enum live_view { LIVE_TTFT = METRICS_PARTS, LIVE_ITL, LIVE_STEP, LIVE_VIEWS };
+enum event_window_view {
+    EVENT_WINDOW_TTFT = METRICS_PARTS,
+    EVENT_WINDOW_ITL,
+    EVENT_WINDOW_STEP,
+    EVENT_WINDOW_VIEWS
+};
 
-#define LIVE_WINDOW_EVERY_S 5
-#define LIVE_WINDOW_SAMPLES (LIMIT_LIVE_WINDOW_SECONDS / LIVE_WINDOW_EVERY_S + 1)
+#define EVENT_WINDOW_EVERY_S 5
+#define EVENT_WINDOW_SAMPLES (LIMIT_LIVE_WINDOW_SECONDS / EVENT_WINDOW_EVERY_S + 1)
 
-struct live_window {
-    struct live_sample {
+struct event_window {
+    struct event_window_sample {
         int64_t at_us;
-        struct histogram_view views[LIVE_VIEWS];
-    } samples[LIVE_WINDOW_SAMPLES];
+        struct histogram_view views[EVENT_WINDOW_VIEWS];
+    } samples[EVENT_WINDOW_SAMPLES];
     uint32_t n; /* ever taken */
 };
 
 /* Before the first look: samples as they would have been, from the requests that are remembered. Of
  * TTFT and its parts; for all else the window begins with the first look. */
-void live_window_seed(struct live_window *w, int64_t now_us,
-                      const struct histogram_view views[LIVE_VIEWS], const struct recent *r);
+void event_window_seed(struct event_window *w, int64_t now_us,
+                       const struct histogram_view views[EVENT_WINDOW_VIEWS],
+                       const struct request_log *r);
 
 /* Turns views of this moment into views of the window, whose length in us is the answer: it grows
  * from 0 with the first look, or from what the seed reaches back. */
-int64_t live_window_slide(struct live_window *w, int64_t now_us,
-                          struct histogram_view views[LIVE_VIEWS]);
+int64_t event_window_slide(struct event_window *w, int64_t now_us,
+                           struct histogram_view views[EVENT_WINDOW_VIEWS]);
 
 #endif

@@ -6,26 +6,26 @@
 #include "base/log_writer.h"
 #include "observe/prometheus.h"
 
-struct page {
+struct report_page {
     struct buf *out;
     const char *labels; /* of every sample: the model */
 };
 
-static void counter(const struct page *p, const char *name, const char *help, uint64_t value)
+static void counter(const struct report_page *p, const char *name, const char *help, uint64_t value)
 {
     prometheus_family(p->out, name, "counter", help);
     prometheus_count(p->out, name, p->labels, value);
 }
 
-static void gauge(const struct page *p, const char *name, const char *help, double value)
+static void gauge(const struct report_page *p, const char *name, const char *help, double value)
 {
     prometheus_family(p->out, name, "gauge", help);
     prometheus_value(p->out, name, p->labels, value);
 }
 
 /* The model's labels and one more. */
-static void labelled(const struct page *p, const char *name, const char *label, const char *value,
-                     uint64_t n)
+static void labelled(const struct report_page *p, const char *name, const char *label,
+                     const char *value, uint64_t n)
 {
     struct buf labels = {0};
     buf_puts(&labels, p->labels);
@@ -37,7 +37,7 @@ static void labelled(const struct page *p, const char *name, const char *label, 
 
 /* --- histograms ----------------------------------------------------------------------------- */
 
-static void put_latencies(const struct page *p, const struct metrics *m)
+static void put_latencies(const struct report_page *p, const struct metrics *m)
 {
     static const struct {
         enum metrics_id id;
@@ -63,7 +63,7 @@ static void put_latencies(const struct page *p, const struct metrics *m)
     }
 }
 
-static void put_parts(const struct page *p, const struct metrics *m)
+static void put_parts(const struct report_page *p, const struct metrics *m)
 {
     const char *name = "firstlight_ttft_part_seconds";
     prometheus_family(p->out, name, "histogram",
@@ -80,7 +80,7 @@ static void put_parts(const struct page *p, const struct metrics *m)
     }
 }
 
-static void put_steps(const struct page *p, const struct engine *e)
+static void put_steps(const struct report_page *p, const struct engine *e)
 {
     struct engine_step_stats steps;
     engine_step_stats(e, &steps);
@@ -93,7 +93,7 @@ static void put_steps(const struct page *p, const struct engine *e)
 
 /* --- counts and levels ---------------------------------------------------------------------- */
 
-static void put_finished(const struct page *p, const struct metrics *m)
+static void put_finished(const struct report_page *p, const struct metrics *m)
 {
     const char *name = "vllm:request_success_total";
     prometheus_family(p->out, name, "counter", "Requests that ended, by the reason.");
@@ -102,7 +102,8 @@ static void put_finished(const struct page *p, const struct metrics *m)
                  m->finished[i]);
 }
 
-static void put_refused(const struct page *p, int http_status, const char *reason, uint64_t n)
+static void put_refused(const struct report_page *p, int http_status, const char *reason,
+                        uint64_t n)
 {
     struct buf labels = {0};
     char status[12];
@@ -115,7 +116,7 @@ static void put_refused(const struct page *p, int http_status, const char *reaso
     buf_fini(&labels);
 }
 
-static void put_refusals(const struct page *p, const struct server *s)
+static void put_refusals(const struct report_page *p, const struct server *s)
 {
     const struct metrics *m = &s->metrics;
     prometheus_family(p->out, "firstlight_requests_refused_total", "counter",
@@ -126,7 +127,7 @@ static void put_refusals(const struct page *p, const struct server *s)
     put_refused(p, 503, "unsent_memory", s->unsent_memory.refused + s->open_memory.refused);
 }
 
-static void put_load(const struct page *p, const struct engine_stats *s)
+static void put_load(const struct report_page *p, const struct engine_stats *s)
 {
     double total = s->kv_blocks_total;
     gauge(p, "vllm:num_requests_running", "Requests admitted.", s->running);
@@ -141,7 +142,8 @@ static void put_load(const struct page *p, const struct engine_stats *s)
           s->kv_blocks_cached);
 }
 
-static void put_tokens(const struct page *p, const struct metrics *m, const struct engine_stats *s)
+static void put_tokens(const struct report_page *p, const struct metrics *m,
+                       const struct engine_stats *s)
 {
     counter(p, "vllm:prompt_tokens_total", "Prompt tokens of requests with a first token.",
             m->prompt_tokens);
@@ -156,7 +158,7 @@ static void put_tokens(const struct page *p, const struct metrics *m, const stru
           "Tokens generated, a moving average of 10 seconds.", m->generated_rate.per_second);
 }
 
-static void put_engine(const struct page *p, const struct engine_info *info,
+static void put_engine(const struct report_page *p, const struct engine_info *info,
                        const struct engine_stats *s)
 {
     counter(p, "vllm:prefix_cache_queries_total", "Prompt tokens looked up in the prefix cache.",
@@ -181,7 +183,7 @@ static void put_engine(const struct page *p, const struct engine_info *info,
                      (double)s->busy_us / 1e6);
 }
 
-static void put_utilisation(const struct page *p, const struct metrics *m)
+static void put_utilisation(const struct report_page *p, const struct metrics *m)
 {
     double capacity = m->workers_capacity.per_second;
     gauge(p, "firstlight_engine_utilisation",
@@ -192,7 +194,7 @@ static void put_utilisation(const struct page *p, const struct metrics *m)
           capacity > 0 ? m->workers_busy.per_second / capacity : 0);
 }
 
-static void put_server(const struct page *p, const struct server *s)
+static void put_server(const struct report_page *p, const struct server *s)
 {
     gauge(p, "firstlight_ready", "1 while requests are taken.", s->state == SERVER_READY);
     gauge(p, "firstlight_connections", "Open connections.", server_connections(s));
@@ -234,7 +236,7 @@ void metrics_page(struct server *s, struct buf *out)
     bool loaded = s->state != SERVER_LOADING;
     if (loaded)
         prometheus_label(&labels, "model_name", s->model_name);
-    const struct page p = {out, buf_str(&labels)};
+    const struct report_page p = {out, buf_str(&labels)};
     put_server(&p, s);
     if (loaded) {
         metrics_tick(&s->metrics, s->engine, clock_now_us());

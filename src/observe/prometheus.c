@@ -1,6 +1,6 @@
 #include "observe/prometheus.h"
 
-#include "text/utf8.h"
+#include "base/utf8.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -7,17 +7,17 @@
 
 #include <inttypes.h>
 
-struct recent_request *recent_add(struct recent *r, const struct timeline *t)
+struct request_log_entry *request_log_add(struct request_log *r, const struct timeline *t)
 {
-    struct recent_request *q = &r->requests[r->n++ % LIMIT_RECENT_REQUESTS];
+    struct request_log_entry *q = &r->requests[r->n++ % LIMIT_RECENT_REQUESTS];
     int64_t now_us = clock_now_us();
-    *q = (struct recent_request){.timeline = *t, .added_us = now_us};
+    *q = (struct request_log_entry){.timeline = *t, .added_us = now_us};
     q->received_unix_us = clock_unix_us() - (now_us - t->at_us[TIMELINE_RECEIVED]);
     return q;
 }
 
-const char *recent_cache(bool cache_on, uint32_t n_prompts, uint32_t prompt_tokens,
-                         uint32_t cached_tokens)
+const char *request_log_cache(bool cache_on, uint32_t n_prompts, uint32_t prompt_tokens,
+                              uint32_t cached_tokens)
 {
     if (!cache_on)
         return "off";
@@ -51,7 +51,7 @@ static void put_timeline(struct buf *out, const struct timeline *t)
     buf_putc(out, '}');
 }
 
-void recent_put(struct buf *out, const struct recent_request *q)
+void request_log_put(struct buf *out, const struct request_log_entry *q)
 {
     buf_puts(out, "{\"id\":");
     json_put(out, q->id);
@@ -69,14 +69,14 @@ void recent_put(struct buf *out, const struct recent_request *q)
     put_timeline(out, &q->timeline);
     if (q->submitted) {
         buf_printf(out, ",\"cached_tokens\":%u,\"cache\":\"%s\"", q->cached_tokens, q->cache);
-        waited_json(out, &q->wait, &q->timeline);
+        wait_reason_json(out, &q->wait, &q->timeline);
     }
     if (q->timeline.at_us[TIMELINE_FIRST_CONTENT] != 0)
-        answer_ttft(out, &q->timeline);
+        openai_response_ttft(out, &q->timeline);
     buf_putc(out, '}');
 }
 
-void recent_json(const struct recent *r, uint32_t limit, struct buf *out)
+void request_log_json(const struct request_log *r, uint32_t limit, struct buf *out)
 {
     uint64_t n = r->n < LIMIT_RECENT_REQUESTS ? r->n : LIMIT_RECENT_REQUESTS;
     if (limit < n)
@@ -85,7 +85,7 @@ void recent_json(const struct recent *r, uint32_t limit, struct buf *out)
     for (uint64_t i = 0; i < n; i++) {
         if (i > 0)
             buf_putc(out, ',');
-        recent_put(out, &r->requests[(r->n - 1 - i) % LIMIT_RECENT_REQUESTS]);
+        request_log_put(out, &r->requests[(r->n - 1 - i) % LIMIT_RECENT_REQUESTS]);
     }
     buf_puts(out, "]}");
 }

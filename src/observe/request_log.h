@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct recent_request {
+struct request_log_entry {
     char id[48];
     char request_id[LIMIT_REQUEST_ID_BYTES + 1];
     bool chat, streamed;
@@ -28,29 +28,29 @@ struct recent_request {
     uint32_t choices;         /* wait is that of the first */
     uint32_t prompt_tokens, completion_tokens;
     uint32_t cached_tokens;
-    const char *cache; /* static; see recent_cache */
+    const char *cache; /* static; see request_log_cache */
     struct request_wait wait;
 };
 
-struct recent {
-    struct recent_request requests[LIMIT_RECENT_REQUESTS];
+struct request_log {
+    struct request_log_entry requests[LIMIT_RECENT_REQUESTS];
     uint64_t n; /* ever added */
 };
 
 /* The place of a new one, zeroed but for its timeline and what follows from that. */
-struct recent_request *recent_add(struct recent *r, const struct timeline *t);
+struct request_log_entry *request_log_add(struct request_log *r, const struct timeline *t);
 
 /* Why so much of a prompt was in the prefix cache: "hit" (all that may be), "part" (it differs from
  * what is cached from there on, or the rest was dropped), "miss" (no cached prompt of its salt
  * begins like it), "dropped" (call.c: one did, but had to make room), "short" (one token each,
  * which is always computed), "off". */
-const char *recent_cache(bool cache_on, uint32_t n_prompts, uint32_t prompt_tokens,
-                         uint32_t cached_tokens);
+const char *request_log_cache(bool cache_on, uint32_t n_prompts, uint32_t prompt_tokens,
+                              uint32_t cached_tokens);
 
 /* One of them as a JSON object. */
-void recent_put(struct buf *out, const struct recent_request *q);
+void request_log_put(struct buf *out, const struct request_log_entry *q);
 
 /* The newest `limit`, newest first: {"object":"list","data":[...]}. */
-void recent_json(const struct recent *r, uint32_t limit, struct buf *out);
+void request_log_json(const struct request_log *r, uint32_t limit, struct buf *out);
 
 #endif

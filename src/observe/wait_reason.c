@@ -90,7 +90,7 @@ static const char *lack_of(const struct request_wait *w)
     return NULL;
 }
 
-void waited_words(struct buf *out, const struct request_wait *w, const struct timeline *t)
+void wait_reason_words(struct buf *out, const struct request_wait *w, const struct timeline *t)
 {
     int64_t us = wait_us(t);
     if (us < MS)
@@ -110,7 +110,7 @@ void waited_words(struct buf *out, const struct request_wait *w, const struct ti
 
 /* --- JSON ----------------------------------------------------------------------------------- */
 
-void waited_json(struct buf *out, const struct request_wait *w, const struct timeline *t)
+void wait_reason_json(struct buf *out, const struct request_wait *w, const struct timeline *t)
 {
     struct buf words = {0};
     buf_printf(out,
@@ -120,7 +120,7 @@ void waited_json(struct buf *out, const struct request_wait *w, const struct tim
                request_wait_reason(w), w->waiting, w->running, w->tokens,
                w->in_step ? "true" : "false", w->followed ? "true" : "false", w->steps,
                w->steps_no_blocks, w->steps_no_place, w->prompts, w->prompt_tokens);
-    waited_words(&words, w, t);
+    wait_reason_words(&words, w, t);
     json_put(out, buf_str(&words));
     buf_putc(out, '}');
     out->failed |= words.failed;

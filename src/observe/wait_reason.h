@@ -8,9 +8,9 @@
 
 /* "waited 180 ms behind two prompts of 1,024 tokens in all"; nothing for a wait below 1 ms. The
  * time is that from queued to admitted, or to its end if it never was. */
-void waited_words(struct buf *out, const struct request_wait *w, const struct timeline *t);
+void wait_reason_words(struct buf *out, const struct request_wait *w, const struct timeline *t);
 
 /* ,"waited":{"for":...,"words":"..."} */
-void waited_json(struct buf *out, const struct request_wait *w, const struct timeline *t);
+void wait_reason_json(struct buf *out, const struct request_wait *w, const struct timeline *t);
 
 #endif

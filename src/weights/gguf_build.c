@@ -90,7 +90,7 @@ void gguf_build_element_f32(struct gguf_build *b, float value)
 static void put_elements(struct gguf_build *b, const struct gguf_value *v)
 {
     struct gguf_cursor cursor = {0};
-    size_t size = gguf_type_size(v->element);
+    size_t size = gguf_reader_type_size(v->element);
     if (size) {
         buf_append(&b->pairs, v->data, size * (size_t)v->count);
         return;

@@ -27,20 +27,20 @@ const char *gguf_type_name(enum gguf_type type)
     return types[type].name;
 }
 
-size_t gguf_type_size(enum gguf_type type)
+size_t gguf_reader_type_size(enum gguf_type type)
 {
     REQUIRE((unsigned)type < GGUF_TYPES);
     return types[type].size;
 }
 
-uint32_t gguf_load_u32(const void *p)
+uint32_t gguf_reader_load_u32(const void *p)
 {
     uint32_t x;
     memcpy(&x, p, sizeof x);
     return x;
 }
 
-uint64_t gguf_load_u64(const void *p)
+uint64_t gguf_reader_load_u64(const void *p)
 {
     uint64_t x;
     memcpy(&x, p, sizeof x);
@@ -71,7 +71,7 @@ enum status gguf_reader_u32(struct gguf_reader *r, const char *what, uint32_t *o
     const unsigned char *p = take(r, what, sizeof *out);
     if (!p)
         return STATUS_INVALID;
-    *out = gguf_load_u32(p);
+    *out = gguf_reader_load_u32(p);
     return STATUS_OK;
 }
 
@@ -80,7 +80,7 @@ enum status gguf_reader_u64(struct gguf_reader *r, const char *what, uint64_t *o
     const unsigned char *p = take(r, what, sizeof *out);
     if (!p)
         return STATUS_INVALID;
-    *out = gguf_load_u64(p);
+    *out = gguf_reader_load_u64(p);
     return STATUS_OK;
 }
 
@@ -134,7 +134,7 @@ static size_t least_bytes(enum gguf_type type)
 {
     if (type == GGUF_ARRAY)
         return ARRAY_HEADER_BYTES;
-    return type == GGUF_STRING ? STRING_HEADER_BYTES : gguf_type_size(type);
+    return type == GGUF_STRING ? STRING_HEADER_BYTES : gguf_reader_type_size(type);
 }
 
 static enum status check_bools(struct gguf_reader *r, const unsigned char *p, uint64_t count)
@@ -149,7 +149,7 @@ static enum status check_bools(struct gguf_reader *r, const unsigned char *p, ui
 static enum status skip_fixed(struct gguf_reader *r, enum gguf_type type, uint64_t count)
 {
     uint64_t bytes;
-    if (__builtin_mul_overflow(count, gguf_type_size(type), &bytes))
+    if (__builtin_mul_overflow(count, gguf_reader_type_size(type), &bytes))
         return err_set(r->err, STATUS_INVALID, "array of %" PRIu64 " %s is too large", count,
                        gguf_type_name(type));
     const unsigned char *p = take(r, gguf_type_name(type), bytes);
@@ -187,7 +187,7 @@ static enum status skip_array(struct gguf_reader *r, struct gguf_value *out, int
         return s;
     out->type = GGUF_ARRAY;
     out->data = r->bytes + r->pos;
-    if (gguf_type_size(out->element) != 0)
+    if (gguf_reader_type_size(out->element) != 0)
         return skip_fixed(r, out->element, out->count);
     for (uint64_t i = 0; i < out->count && s == STATUS_OK; i++)
         s = skip_element(r, out->element, depth);

@@ -41,10 +41,10 @@ enum status gguf_reader_check_count(const struct gguf_reader *r, const char *wha
                                     size_t each, uint64_t limit);
 
 /* Bytes of a value of a type of fixed size; 0 for STRING and ARRAY. */
-size_t gguf_type_size(enum gguf_type type);
+size_t gguf_reader_type_size(enum gguf_type type);
 
 /* Little-endian loads at any alignment. */
-uint32_t gguf_load_u32(const void *p);
-uint64_t gguf_load_u64(const void *p);
+uint32_t gguf_reader_load_u32(const void *p);
+uint64_t gguf_reader_load_u64(const void *p);
 
 #endif

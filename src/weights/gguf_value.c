@@ -22,12 +22,12 @@ bool gguf_type_is_integer(enum gguf_type type)
 static size_t element_bytes(enum gguf_type type, const unsigned char *p)
 {
     if (type == GGUF_STRING)
-        return 8 + gguf_load_u64(p);
+        return 8 + gguf_reader_load_u64(p);
     if (type != GGUF_ARRAY)
-        return gguf_type_size(type);
-    enum gguf_type inner = (enum gguf_type)gguf_load_u32(p);
-    uint64_t count = gguf_load_u64(p + 4);
-    size_t size = gguf_type_size(inner);
+        return gguf_reader_type_size(type);
+    enum gguf_type inner = (enum gguf_type)gguf_reader_load_u32(p);
+    uint64_t count = gguf_reader_load_u64(p + 4);
+    size_t size = gguf_reader_type_size(inner);
     if (size != 0)
         return 12 + count * size;
     size_t total = 12;
@@ -40,7 +40,7 @@ static size_t element_bytes(enum gguf_type type, const unsigned char *p)
 static const unsigned char *seek(const struct gguf_value *v, uint64_t i, struct gguf_cursor *c)
 {
     const unsigned char *p = v->data;
-    size_t size = gguf_type_size(v->element);
+    size_t size = gguf_reader_type_size(v->element);
     REQUIRE(i < v->count);
     if (size != 0)
         return p + i * size;
@@ -56,8 +56,8 @@ struct gguf_value gguf_element(const struct gguf_value *v, uint64_t i, struct gg
     const unsigned char *p = seek(v, i, c);
     struct gguf_value out = {.type = v->element, .element = v->element, .count = 1, .data = p};
     if (v->type == GGUF_ARRAY && v->element == GGUF_ARRAY) {
-        out.element = (enum gguf_type)gguf_load_u32(p);
-        out.count = gguf_load_u64(p + 4);
+        out.element = (enum gguf_type)gguf_reader_load_u32(p);
+        out.count = gguf_reader_load_u64(p + 4);
         out.data = p + 12;
     }
     return out;
@@ -67,13 +67,13 @@ struct gguf_string gguf_array_string(const struct gguf_value *v, uint64_t i, str
 {
     REQUIRE(v->element == GGUF_STRING);
     const unsigned char *p = seek(v, i, c);
-    return (struct gguf_string){(const char *)p + 8, gguf_load_u64(p)};
+    return (struct gguf_string){(const char *)p + 8, gguf_reader_load_u64(p)};
 }
 
 /* The bytes of a number, in the low end of 64 zeroed bits. */
 static uint64_t number_bits(const struct gguf_value *v, uint64_t i)
 {
-    size_t size = gguf_type_size(v->element);
+    size_t size = gguf_reader_type_size(v->element);
     uint64_t bits = 0;
     REQUIRE(i < v->count);
     memcpy(&bits, (const unsigned char *)v->data + i * size, size);

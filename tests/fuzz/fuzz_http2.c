@@ -30,7 +30,7 @@ static void check_question(enum openai_kind kind, const uint8_t *data, size_t si
 {
     struct openai_request q = {0};
     struct err e = {0};
-    if (grpc_ask(&q, kind, (const char *)data, size, &e) == STATUS_OK)
+    if (grpc_request_read(&q, kind, (const char *)data, size, &e) == STATUS_OK)
         REQUIRE(q.prompts.n == 1 && q.n >= 1 && q.n <= LIMIT_CHOICES && q.params.max_tokens >= 1);
     else
         REQUIRE(e.text[0] != '\0');

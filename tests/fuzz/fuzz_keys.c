@@ -13,7 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static bool passes(const struct keys *k, const char *header)
 {
-    struct salt_secret secret = {0};
+    struct key_secret secret = {0};
     struct err err = {0};
     size_t index = SIZE_MAX;
     enum status st = keys_check(k, header, &index, &err);

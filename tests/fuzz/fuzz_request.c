@@ -26,7 +26,7 @@ static void check_body(enum openai_kind kind, const char *body, size_t size)
     struct openai_request q;
     struct err e = {0};
     struct buf b = {0};
-    if (openai_parse(&q, kind, body, size, &e) == STATUS_OK) {
+    if (openai_request_parse(&q, kind, body, size, &e) == STATUS_OK) {
         const struct request_params *p = &q.params;
         REQUIRE(p->max_tokens >= 1 && p->n_stop <= LIMIT_STOP_STRINGS);
         REQUIRE(p->sampling.temperature >= 0 && p->sampling.temperature <= 2);
@@ -49,14 +49,14 @@ static void check_body(enum openai_kind kind, const char *body, size_t size)
 /* The same bytes in pieces are the same request. */
 static void check_framing(const char *bytes, size_t size)
 {
-    struct guard whole, pieces;
+    struct http1_framing whole, pieces;
     size_t took = 0;
-    guard_reset(&whole);
-    guard_reset(&pieces);
-    size_t all = guard_feed(&whole, bytes, size);
+    http1_framing_reset(&whole);
+    http1_framing_reset(&pieces);
+    size_t all = http1_framing_feed(&whole, bytes, size);
     while (took < size && !pieces.done && pieces.http_status == 0) {
         size_t n = 1 + took % 7;
-        took += guard_feed(&pieces, bytes + took, n < size - took ? n : size - took);
+        took += http1_framing_feed(&pieces, bytes + took, n < size - took ? n : size - took);
     }
     REQUIRE(all == took && whole.done == pieces.done && whole.http_status == pieces.http_status);
     REQUIRE(!(whole.done && whole.http_status != 0));

@@ -328,7 +328,7 @@ static void run_seed(uint64_t seed, struct totals *totals)
     for (uint32_t turns = 0; s.n_gone < REQUESTS; turns++) {
         assert_true(turns < 100000);
         mem_forbid(true);
-        bool worked = engine_turn(s.engine);
+        bool worked = engine_thread_turn(s.engine);
         owner(&s);
         mem_forbid(false);
         check(&s);

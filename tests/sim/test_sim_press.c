@@ -99,7 +99,7 @@ static void open_sim(struct sim *s, uint64_t seed, struct engine_options o)
 static void turn(struct sim *s)
 {
     mem_forbid(true);
-    engine_turn(s->engine);
+    engine_thread_turn(s->engine);
     take_events(s);
     mem_forbid(false);
 }

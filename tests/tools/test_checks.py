@@ -20,25 +20,78 @@ def write(path: Path, text: str) -> None:
     path.write_text(text)
 
 
-def test_layers_accept_includes_that_point_down(tmp_path):
-    write(tmp_path / "src/text/a.c", '#include "text/a.h"\n#include "base/err.h"\n')
-    assert run_tool("check-layers", tmp_path).returncode == 0
+ROOMS = """
+| `src/base/` | the ground | nothing |
+| `src/text/` | texts | base |
+| `src/engine/` | the engine | base, text |
+"""
+
+
+def rooms(root: Path, table: str = ROOMS) -> None:
+    write(root / "ARCHITECTURE.md", table)
+    for room in ("base", "text", "engine"):
+        write(root / f"src/{room}/{room}.h", "")
+
+
+def test_layers_accept_what_the_table_says(tmp_path):
+    rooms(tmp_path)
+    write(tmp_path / "src/engine/sampling/topk.c",
+          '#include "text/text.h"\n#include "base/base.h"\n')
+    result = run_tool("check-layers", tmp_path)
+    assert result.returncode == 0, result.stdout
 
 
 @pytest.mark.parametrize("line, message", [
-    ('#include "engine/engine.h"', "engine is above it"),
-    ('#include "a.h"', "does not begin with a layer's folder"),
-    ('#  include "../base/err.h"', "does not begin with a layer's folder"),
+    ('#include "engine/engine.h"', "text does not know engine"),
+    ('#include "text.h"', "name its room in full"),
+    ('#  include "../base/base.h"', "name its room in full"),
 ])
 def test_layers_refuse(tmp_path, line, message):
+    rooms(tmp_path)
     write(tmp_path / "src/text/a.c", line + "\n")
     result = run_tool("check-layers", tmp_path)
     assert result.returncode == 1 and message in result.stdout
 
 
-def test_layers_refuse_an_unknown_folder(tmp_path):
+@pytest.mark.parametrize("table, message", [
+    (ROOMS.replace("| base |", "| base, engine |"), "text knows engine, which comes later"),
+    (ROOMS.replace("| base, text |", "| base, tekst |"), "engine knows tekst, which has no row"),
+    (ROOMS + "| `src/cli/` | commands | base |\n", "src/cli does not exist"),
+])
+def test_layers_refuse_a_table(tmp_path, table, message):
+    rooms(tmp_path, table)
+    result = run_tool("check-layers", tmp_path)
+    assert result.returncode == 1 and message in result.stdout
+
+
+def test_layers_refuse_a_folder_without_a_row(tmp_path):
+    rooms(tmp_path)
     write(tmp_path / "src/util/a.c", "")
-    assert "util is no layer" in run_tool("check-layers", tmp_path).stdout
+    assert "util has no row" in run_tool("check-layers", tmp_path).stdout
+
+
+def compile_objects(root: Path, sources: dict[str, str]) -> Path:
+    """Writes the sources below src/ and compiles them; the folder of the objects."""
+    for name, source in sources.items():
+        write(root / "src" / name, source)
+        target = (root / "objects" / name).with_suffix(".o")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        subprocess.run(["gcc", "-c", "-o", target, root / "src" / name], check=True)
+    return root / "objects"
+
+
+@pytest.mark.parametrize("base, message", [
+    ("int text_f(void); int base_f(void) { return text_f(); }", "base does not know text"),
+    ("int base_f(void) { return 0; }", None),
+])
+def test_layers_refuse_calls(tmp_path, base, message):
+    rooms(tmp_path)
+    objects = compile_objects(tmp_path, {
+        "base/base.c": base,
+        "text/text.c": "int base_f(void); int text_f(void) { return base_f(); }"})
+    result = run_tool("check-layers", tmp_path, objects)
+    assert (result.returncode == 0) == (message is None), result.stdout
+    assert message is None or (message in result.stdout and "a circle of 2 files" in result.stdout)
 
 
 def function(body_lines: int) -> str:
@@ -65,14 +118,22 @@ def test_size_accepts_the_largest_and_warns(tmp_path):
 @pytest.mark.parametrize("source, accepted", [
     ("int kv_open(void) { return 0; }", True),
     ("static int other(void) { return 0; } int kv(void) { return other(); }", True),
-    ("int block_open(void) { return 0; }", False),
+    ("int engine_kv_of(void) { return 0; }", True),  # engine.h declares it
+    ("int engine_kv(void) { return 0; }", False),
+    ("int kvs_open(void) { return 0; }", False),
     ("int global;", False),
 ])
 def test_names(tmp_path, source, accepted):
-    write(tmp_path / "engine/kv.c", source)
-    command = ["gcc", "-c", "-o", tmp_path / "engine/kv.o", tmp_path / "engine/kv.c"]
-    subprocess.run(command, check=True)
-    assert (run_tool("check-names", tmp_path).returncode == 0) == accepted
+    write(tmp_path / "src/engine/engine.h", "/* int engine_kv(void); */\nint engine_kv_of(void);\n")
+    objects = compile_objects(tmp_path, {"engine/kv.c": source})
+    assert (run_tool("check-names", objects, tmp_path / "src").returncode == 0) == accepted
+
+
+def test_names_are_unique(tmp_path):
+    write(tmp_path / "src/engine/kv.h", "")
+    write(tmp_path / "src/base/kv.c", "")
+    result = run_tool("check-names", tmp_path / "objects", tmp_path / "src")
+    assert result.returncode == 1 and "the same name" in result.stdout
 
 
 def test_hosts(tmp_path):

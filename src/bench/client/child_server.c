@@ -41,7 +41,7 @@ static enum status load(void *arg, struct loader *out, struct err *err)
     return m->options->load(m->options->arg, out, err);
 }
 
-void child_detach(pid_t parent)
+void child_server_detach(pid_t parent)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
@@ -57,7 +57,7 @@ static void serve(const struct server_options *options, int fd, pid_t parent)
     struct mouth mouth = {.options = options, .fd = fd};
     struct server_options own = *options;
     struct err err = {0};
-    child_detach(parent);
+    child_server_detach(parent);
     log_set_level(LOG_WARN);
     own.load = load;
     own.ready = ready;
@@ -84,7 +84,7 @@ static enum status listen_to(int fd, char *said, size_t size, size_t *len, struc
     return STATUS_OK;
 }
 
-static enum status take_news(struct child *c, const char *said, size_t len, struct err *err)
+static enum status take_news(struct child_server *c, const char *said, size_t len, struct err *err)
 {
     struct err theirs;
     if (len > 1 && len - 1 < sizeof c->url && said[0] == SAYS_READY) {
@@ -100,12 +100,13 @@ static enum status take_news(struct child *c, const char *said, size_t len, stru
     return theirs.code;
 }
 
-enum status child_start(struct child *out, const struct server_options *options, struct err *err)
+enum status child_server_start(struct child_server *out, const struct server_options *options,
+                               struct err *err)
 {
     int fds[2];
     char said[1 + sizeof(struct err)];
     size_t len;
-    *out = (struct child){0};
+    *out = (struct child_server){0};
     if (pipe2(fds, O_CLOEXEC) != 0)
         return err_set(err, STATUS_IO, "pipe: %s", strerror(errno));
     pid_t parent = getpid();
@@ -125,14 +126,14 @@ enum status child_start(struct child *out, const struct server_options *options,
         status = take_news(out, said, len, err);
     close(fds[0]);
     if (status != STATUS_OK)
-        child_stop(out);
+        child_server_stop(out);
     return status;
 }
 
-void child_end(pid_t pid)
+void child_server_end(pid_t pid)
 {
     const struct timespec nap = {.tv_nsec = 10000000};
-    int64_t deadline = clock_now_us() + CHILD_STOP_SECONDS * 1000000;
+    int64_t deadline = clock_now_us() + CHILD_SERVER_STOP_SECONDS * 1000000;
     if (pid <= 0)
         return;
     setpgid(pid, pid); /* in case it did not come to that itself */
@@ -145,8 +146,8 @@ void child_end(pid_t pid)
     kill(-pid, SIGKILL); /* what outlived it */
 }
 
-void child_stop(struct child *c)
+void child_server_stop(struct child_server *c)
 {
-    child_end(c->pid);
-    *c = (struct child){0};
+    child_server_end(c->pid);
+    *c = (struct child_server){0};
 }

@@ -10,7 +10,7 @@
 
 #include <sys/types.h>
 
-struct child {
+struct child_server {
     pid_t pid; /* 0: none */
     char url[128];
 };
@@ -18,17 +18,18 @@ struct child {
 /* Forks, so no thread may exist yet; `options->ready` is not called. Returns when the server takes
  * requests. STATUS_CANCELLED when a signal came meanwhile; what kept the server from starting is
  * the child's own error. */
-enum status child_start(struct child *out, const struct server_options *options, struct err *err);
+enum status child_server_start(struct child_server *out, const struct server_options *options,
+                               struct err *err);
 
-/* Ends it, as child_end does. */
-void child_stop(struct child *c);
+/* Ends it, as child_server_end does. */
+void child_server_stop(struct child_server *c);
 
 /* For any program in a child process. In the child, just forked from `parent`: it dies with that,
  * leads a process group, and has no API key of the environment. */
-void child_detach(pid_t parent);
+void child_server_detach(pid_t parent);
 /* Ends a process group by its leader's pid and waits for that one: SIGTERM, after
- * CHILD_STOP_SECONDS, or once that one has ended, SIGKILL. Nothing for 0. */
-#define CHILD_STOP_SECONDS 5
-void child_end(pid_t pid);
+ * CHILD_SERVER_STOP_SECONDS, or once that one has ended, SIGKILL. Nothing for 0. */
+#define CHILD_SERVER_STOP_SECONDS 5
+void child_server_end(pid_t pid);
 
 #endif

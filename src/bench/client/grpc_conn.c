@@ -26,7 +26,7 @@ static void set_over(struct grpc_conn *c, const char *why)
 
 /* ---- Streams ---- */
 
-static void add(struct grpc_conn *c, struct grpc_exchange *x, int32_t id)
+static void add(struct grpc_conn *c, struct grpc_call *x, int32_t id)
 {
     x->conn = c;
     x->stream_id = id;
@@ -38,7 +38,7 @@ static void add(struct grpc_conn *c, struct grpc_exchange *x, int32_t id)
     c->n_exchanges++;
 }
 
-static void take_out(struct grpc_conn *c, struct grpc_exchange *x)
+static void take_out(struct grpc_conn *c, struct grpc_call *x)
 {
     nghttp2_session_set_stream_user_data(c->session, x->stream_id, NULL);
     *(x->prev ? &x->prev->next : &c->exchanges) = x->next;
@@ -50,7 +50,7 @@ static void take_out(struct grpc_conn *c, struct grpc_exchange *x)
 
 /* ---- What nghttp2 tells ---- */
 
-static struct grpc_exchange *exchange_of(nghttp2_session *session, int32_t id)
+static struct grpc_call *exchange_of(nghttp2_session *session, int32_t id)
 {
     return nghttp2_session_get_stream_user_data(session, id);
 }
@@ -59,21 +59,21 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
                      size_t name_len, const uint8_t *value, size_t value_len, uint8_t flags,
                      void *arg)
 {
-    struct grpc_exchange *x = exchange_of(session, frame->hd.stream_id);
+    struct grpc_call *x = exchange_of(session, frame->hd.stream_id);
     (void)name_len; /* nghttp2 ends names with a NUL */
     (void)flags;
     (void)arg;
     if (x)
-        grpc_exchange_field(x, (const char *)name, (const char *)value, value_len);
+        grpc_call_field(x, (const char *)name, (const char *)value, value_len);
     return 0;
 }
 
 static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *arg)
 {
     struct grpc_conn *c = arg;
-    struct grpc_exchange *x = exchange_of(session, frame->hd.stream_id);
+    struct grpc_call *x = exchange_of(session, frame->hd.stream_id);
     if (frame->hd.type == NGHTTP2_HEADERS && x)
-        grpc_exchange_head(x, c->now_us);
+        grpc_call_head(x, c->now_us);
     if (frame->hd.type == NGHTTP2_GOAWAY) {
         c->going = true;
         if (frame->goaway.error_code != NGHTTP2_NO_ERROR && !c->why[0])
@@ -87,9 +87,9 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const ui
                    size_t len, void *arg)
 {
     struct grpc_conn *c = arg;
-    struct grpc_exchange *x = exchange_of(session, id);
+    struct grpc_call *x = exchange_of(session, id);
     (void)flags;
-    if (x && !x->refused && !grpc_exchange_data(x, (const char *)bytes, len, c->now_us))
+    if (x && !x->refused && !grpc_call_data(x, (const char *)bytes, len, c->now_us))
         nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, id, NGHTTP2_CANCEL);
     return 0;
 }
@@ -97,14 +97,14 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const ui
 static int on_stream_close(nghttp2_session *session, int32_t id, uint32_t error, void *arg)
 {
     struct grpc_conn *c = arg;
-    struct grpc_exchange *x = exchange_of(session, id);
+    struct grpc_call *x = exchange_of(session, id);
     char why[96];
     if (!x)
         return 0;
     take_out(c, x);
     snprintf(why, sizeof why, "%sRST_STREAM with %s", c->going ? "after a GOAWAY, " : "",
              nghttp2_http2_strerror(error));
-    grpc_exchange_end(x, error == NGHTTP2_NO_ERROR ? NULL : why);
+    grpc_call_end(x, error == NGHTTP2_NO_ERROR ? NULL : why);
     return 0;
 }
 
@@ -313,7 +313,7 @@ uint32_t grpc_conn_room(const struct grpc_conn *c)
 static ssize_t read_body(nghttp2_session *session, int32_t id, uint8_t *out, size_t size,
                          uint32_t *flags, nghttp2_data_source *source, void *arg)
 {
-    struct grpc_exchange *x = source->ptr;
+    struct grpc_call *x = source->ptr;
     size_t left = x->body.len - x->body_sent, n = left < size ? left : size;
     (void)arg;
     if (exchange_of(session, id) != x)
@@ -333,7 +333,7 @@ static nghttp2_nv field(const char *name, const char *value)
                         .valuelen = strlen(value)};
 }
 
-enum status grpc_conn_start(struct grpc_conn *c, struct grpc_exchange *x, struct err *err)
+enum status grpc_conn_start(struct grpc_conn *c, struct grpc_call *x, struct err *err)
 {
     const nghttp2_nv fields[] = {
         field(":method", "POST"),
@@ -354,7 +354,7 @@ enum status grpc_conn_start(struct grpc_conn *c, struct grpc_exchange *x, struct
     return STATUS_OK;
 }
 
-void grpc_conn_stop(struct grpc_conn *c, struct grpc_exchange *x)
+void grpc_conn_stop(struct grpc_conn *c, struct grpc_call *x)
 {
     nghttp2_submit_rst_stream(c->session, NGHTTP2_FLAG_NONE, x->stream_id, NGHTTP2_CANCEL);
     take_out(c, x);
@@ -364,8 +364,8 @@ void grpc_conn_stop(struct grpc_conn *c, struct grpc_exchange *x)
 void grpc_conn_fail_all(struct grpc_conn *c)
 {
     while (c->exchanges) {
-        struct grpc_exchange *x = c->exchanges;
+        struct grpc_call *x = c->exchanges;
         take_out(c, x);
-        grpc_exchange_end(x, c->why[0] ? c->why : "the connection was ended");
+        grpc_call_end(x, c->why[0] ? c->why : "the connection was ended");
     }
 }

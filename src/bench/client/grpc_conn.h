@@ -7,7 +7,7 @@
 #define FIRSTLIGHT_BENCH_CLIENT_GRPC_CONN_H
 
 #include "base/buf.h"
-#include "bench/client/grpc_exchange.h"
+#include "bench/client/grpc_call.h"
 
 #include <nghttp2/nghttp2.h>
 
@@ -24,7 +24,7 @@ struct grpc_conn {
     size_t out_sent;
     int64_t now_us; /* what is being read was received */
     uint64_t received;
-    struct grpc_exchange *exchanges; /* under way on it */
+    struct grpc_call *exchanges; /* under way on it */
     uint32_t n_exchanges;
     struct grpc_conn *next; /* the target's */
 };
@@ -37,9 +37,9 @@ void grpc_conn_close(struct grpc_conn *c); /* takes NULL; no exchange is under w
 /* How many more requests it takes now. */
 uint32_t grpc_conn_room(const struct grpc_conn *c);
 /* Sends the call as far as that goes without waiting. Its end comes in a turn, or here already. */
-enum status grpc_conn_start(struct grpc_conn *c, struct grpc_exchange *x, struct err *err);
+enum status grpc_conn_start(struct grpc_conn *c, struct grpc_call *x, struct err *err);
 /* Takes it from the connection, which tells the server (RST_STREAM with CANCEL). */
-void grpc_conn_stop(struct grpc_conn *c, struct grpc_exchange *x);
+void grpc_conn_stop(struct grpc_conn *c, struct grpc_call *x);
 /* Receives and sends what can be; `over` says whether the connection is then of use. */
 void grpc_conn_turn(struct grpc_conn *c);
 /* Ends all that is under way on one that is over. */

@@ -1,7 +1,7 @@
 #include "bench/client/http_loop.h"
 
 #include "base/clock.h"
-#include "bench/client/epoll_wait.h"
+#include "bench/client/epoll_wait_us.h"
 
 #include <errno.h>
 #include <string.h>
@@ -90,7 +90,7 @@ void http_loop_step(struct http_loop *l, int64_t until_us)
 {
     struct epoll_event events[EVENTS_A_STEP];
     int running;
-    wait_epoll(l->epoll_fd, until_us < l->timer_us ? until_us : l->timer_us);
+    epoll_wait_us(l->epoll_fd, until_us < l->timer_us ? until_us : l->timer_us);
     l->woke_us = clock_now_us();
     int n = epoll_wait(l->epoll_fd, events, EVENTS_A_STEP, 0);
     for (int i = 0; i < n; i++) {

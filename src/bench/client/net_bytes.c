@@ -23,7 +23,7 @@ static uint64_t received_by(int fd)
     return n > 0 && info.tcpi_state == STATE_CLOSE_WAIT ? n - 1 : n;
 }
 
-static bool note(struct wire *w, int fd)
+static bool note(struct net_bytes *w, int fd)
 {
     if (fd >= w->n) {
         int n = 2 * fd + 16;
@@ -51,13 +51,13 @@ static curl_socket_t open_socket(void *arg, curlsocktype purpose, struct curl_so
 
 static int close_socket(void *arg, curl_socket_t fd)
 {
-    struct wire *w = arg;
+    struct net_bytes *w = arg;
     w->closed_received += received_by(fd);
     w->open[fd] = false;
     return close(fd);
 }
 
-bool wire_watch(struct wire *w, CURL *easy)
+bool net_bytes_watch(struct net_bytes *w, CURL *easy)
 {
     return !curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, open_socket) &&
            !curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, w) &&
@@ -65,7 +65,7 @@ bool wire_watch(struct wire *w, CURL *easy)
            !curl_easy_setopt(easy, CURLOPT_CLOSESOCKETDATA, w);
 }
 
-uint64_t wire_received(const struct wire *w)
+uint64_t net_bytes_received(const struct net_bytes *w)
 {
     uint64_t n = w->closed_received;
     for (int fd = 0; fd < w->n; fd++)
@@ -74,8 +74,8 @@ uint64_t wire_received(const struct wire *w)
     return n;
 }
 
-void wire_fini(struct wire *w)
+void net_bytes_fini(struct net_bytes *w)
 {
     mem_free(w->open);
-    *w = (struct wire){0};
+    *w = (struct net_bytes){0};
 }

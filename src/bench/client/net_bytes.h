@@ -10,15 +10,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct wire {
+struct net_bytes {
     bool *open; /* (n) by file descriptor */
     int n;
     uint64_t closed_received; /* by sockets that are no more */
 };
 
 /* Its transfers' sockets are counted from here on. False: libcurl refuses. */
-bool wire_watch(struct wire *w, CURL *easy);
-uint64_t wire_received(const struct wire *w);
-void wire_fini(struct wire *w);
+bool net_bytes_watch(struct net_bytes *w, CURL *easy);
+uint64_t net_bytes_received(const struct net_bytes *w);
+void net_bytes_fini(struct net_bytes *w);
 
 #endif

@@ -1,7 +1,7 @@
 #include "bench/client/openai_chunk.h"
 
 #include "base/json.h"
-#include "text/utf8.h"
+#include "base/utf8.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -54,7 +54,7 @@ static void become(const char *command, int output, pid_t parent)
 {
     int none = open("/dev/null", O_RDONLY);
     sigset_t no_signals;
-    child_detach(parent);
+    child_server_detach(parent);
     sigemptyset(&no_signals);
     sigprocmask(SIG_SETMASK, &no_signals, NULL);
     signal(SIGXFSZ, SIG_DFL); /* main's, and outlives exec */
@@ -159,7 +159,7 @@ enum status server_process_start(struct server_process *out, const char *command
 
 void server_process_stop(struct server_process *p)
 {
-    child_end(p->pid);
+    child_server_end(p->pid);
     if (p->output > 0)
         close(p->output);
     *p = (struct server_process){0};

@@ -1,11 +1,12 @@
 /* A server of proto/firstlight.proto, as a target: requests share connections. */
+#include "bench/client/target_open.h"
 #include "bench/client/target_internal.h"
 
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/mem.h"
 #include "bench/client/grpc_conn.h"
-#include "bench/client/epoll_wait.h"
+#include "bench/client/epoll_wait_us.h"
 
 #include <errno.h>
 #include <proto/firstlight.pb-c.h>
@@ -23,11 +24,11 @@ struct grpc_target {
     int epoll_fd;
     struct grpc_conn *conns;
     uint32_t n_conns, max_conns;
-    uint64_t closed_received;           /* by connections that are no more */
-    struct grpc_exchange *all;          /* (at most as many as ran at once) */
-    struct grpc_exchange *idle;         /* those without a record */
-    struct grpc_exchange *first, *last; /* those that run, by deadline */
-    uint32_t n_cancelled;               /* to be taken out by the next poll */
+    uint64_t closed_received;       /* by connections that are no more */
+    struct grpc_call *all;          /* (at most as many as ran at once) */
+    struct grpc_call *idle;         /* those without a record */
+    struct grpc_call *first, *last; /* those that run, by deadline */
+    uint32_t n_cancelled;           /* to be taken out by the next poll */
 };
 
 static struct grpc_target *of(struct target *t)
@@ -37,7 +38,7 @@ static struct grpc_target *of(struct target *t)
 
 /* ---- Exchanges ---- */
 
-static void ended(struct grpc_exchange *x)
+static void ended(struct grpc_call *x)
 {
     struct grpc_target *t = x->owner;
     *(x->earlier ? &x->earlier->later : &t->first) = x->later;
@@ -47,14 +48,14 @@ static void ended(struct grpc_exchange *x)
     t->idle = x;
 }
 
-static struct grpc_exchange *take_exchange(struct grpc_target *t)
+static struct grpc_call *take_exchange(struct grpc_target *t)
 {
-    struct grpc_exchange *x = t->idle;
+    struct grpc_call *x = t->idle;
     if (x) {
         t->idle = x->next_idle;
         return x;
     }
-    x = grpc_exchange_create(&t->peer, ended, t);
+    x = grpc_call_create(&t->peer, ended, t);
     if (x) {
         x->next_of_all = t->all;
         t->all = x;
@@ -63,7 +64,7 @@ static struct grpc_exchange *take_exchange(struct grpc_target *t)
 }
 
 /* All have the same time, so those sent later are due later. */
-static void run_until(struct grpc_target *t, struct grpc_exchange *x, int64_t deadline_us)
+static void run_until(struct grpc_target *t, struct grpc_call *x, int64_t deadline_us)
 {
     x->deadline_us = deadline_us;
     x->later = NULL;
@@ -139,7 +140,7 @@ static enum status find_conn(struct grpc_target *t, struct grpc_conn **out, stru
 
 /* ---- As a target ---- */
 
-static void start(struct grpc_target *t, struct grpc_exchange *x, uint32_t seconds)
+static void start(struct grpc_target *t, struct grpc_call *x, uint32_t seconds)
 {
     struct err err;
     struct grpc_conn *c;
@@ -149,29 +150,29 @@ static void start(struct grpc_target *t, struct grpc_exchange *x, uint32_t secon
     if (st == STATUS_OK)
         st = grpc_conn_start(c, x, &err);
     if (st)
-        grpc_exchange_end_failed(x, err.text);
+        grpc_call_end_failed(x, err.text);
 }
 
 static void send_item(struct target *base, const struct work_item *item, struct record *r)
 {
     struct grpc_target *t = of(base);
     struct err err;
-    struct grpc_exchange *x = take_exchange(t);
+    struct grpc_call *x = take_exchange(t);
     if (!x) {
         r->sent_us = clock_now_us();
         record_end(r, RECORD_FAILED, r->sent_us, "no memory for a request");
         return;
     }
-    if (grpc_exchange_prepare(x, t->model, item, r, &err) == STATUS_OK) {
+    if (grpc_call_prepare(x, t->model, item, r, &err) == STATUS_OK) {
         start(t, x, t->peer.timeout_seconds);
         return;
     }
     r->sent_us = clock_now_us();
     run_until(t, x, INT64_MAX);
-    grpc_exchange_end_failed(x, err.text);
+    grpc_call_end_failed(x, err.text);
 }
 
-static void stop(struct grpc_exchange *x)
+static void stop(struct grpc_call *x)
 {
     if (x->conn)
         grpc_conn_stop(x->conn, x);
@@ -181,22 +182,22 @@ static void end_late(struct grpc_target *t)
 {
     char why[96];
     while (t->first && t->first->deadline_us <= clock_now_us()) {
-        struct grpc_exchange *x = t->first;
+        struct grpc_call *x = t->first;
         stop(x);
         snprintf(why, sizeof why, "no end within %lld s: %u chunks had come",
                  (long long)(x->deadline_us - x->record->sent_us) / 1000000, x->record->n_chunks);
-        grpc_exchange_end_failed(x, why);
+        grpc_call_end_failed(x, why);
     }
 }
 
 static void end_cancelled(struct grpc_target *t)
 {
-    for (struct grpc_exchange *x = t->first, *later; x && t->n_cancelled > 0; x = later) {
+    for (struct grpc_call *x = t->first, *later; x && t->n_cancelled > 0; x = later) {
         later = x->later;
         if (!x->cancelled)
             continue;
         stop(x);
-        grpc_exchange_end_cancelled(x);
+        grpc_call_end_cancelled(x);
     }
 }
 
@@ -214,7 +215,7 @@ static void poll_answers(struct target *base, int64_t until_us)
     struct epoll_event events[EVENTS_A_STEP];
     if (t->first && t->first->deadline_us < until_us)
         until_us = t->first->deadline_us;
-    wait_epoll(t->epoll_fd, t->n_cancelled > 0 || any_over(t) ? 0 : until_us);
+    epoll_wait_us(t->epoll_fd, t->n_cancelled > 0 || any_over(t) ? 0 : until_us);
     base->woke_us = clock_now_us();
     int n = epoll_wait(t->epoll_fd, events, EVENTS_A_STEP, 0);
     for (int i = 0; i < n; i++)
@@ -227,7 +228,7 @@ static void poll_answers(struct target *base, int64_t until_us)
 /* Not at once: its end may have come already, and then that counts. */
 static void cancel(struct target *base, struct record *r)
 {
-    struct grpc_exchange *x = r->state == RECORD_RUNNING ? r->user : NULL;
+    struct grpc_call *x = r->state == RECORD_RUNNING ? r->user : NULL;
     if (!x || x->cancelled)
         return;
     x->cancelled = true;
@@ -247,15 +248,15 @@ static void close_target(struct target *base)
 {
     struct grpc_target *t = of(base);
     while (t->first) {
-        struct grpc_exchange *x = t->first;
+        struct grpc_call *x = t->first;
         stop(x);
-        grpc_exchange_end_cancelled(x);
+        grpc_call_end_cancelled(x);
     }
     while (t->conns)
         close_conn(t, &t->conns);
-    for (struct grpc_exchange *x = t->all, *next; x; x = next) {
+    for (struct grpc_call *x = t->all, *next; x; x = next) {
         next = x->next_of_all;
-        grpc_exchange_destroy(x);
+        grpc_call_destroy(x);
     }
     if (t->epoll_fd >= 0)
         close(t->epoll_fd);
@@ -341,9 +342,9 @@ static enum status ask_models(struct grpc_target *t, const char *asked, bool *re
     struct buf answer = {.limit = LIMIT_ANSWER_BYTES};
     struct record r;
     uint32_t most = t->peer.timeout_seconds;
-    struct grpc_exchange *x = take_exchange(t);
+    struct grpc_call *x = take_exchange(t);
     record_init(&r);
-    if (!x || grpc_exchange_prepare_list(x, &answer, &r, err))
+    if (!x || grpc_call_prepare_list(x, &answer, &r, err))
         return err_set(err, STATUS_NO_MEMORY, "no memory for a request");
     start(t, x, most < LIMIT_MODELS_SECONDS ? most : LIMIT_MODELS_SECONDS);
     while (!record_has_ended(&r))

@@ -1,9 +1,10 @@
 /* A server that speaks the OpenAI API, as a target. */
+#include "bench/client/target_open.h"
 #include "bench/client/target_internal.h"
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "bench/client/http_exchange.h"
+#include "bench/client/http_call.h"
 #include "bench/client/http_loop.h"
 #include "bench/client/http_peer.h"
 #include "bench/client/net_bytes.h"
@@ -12,11 +13,11 @@ struct http_target {
     struct target base;
     struct http_peer peer;
     struct http_loop loop;
-    struct wire wire;           /* of all but the question for models */
-    char *model;                /* whole, as the server knows it */
-    struct http_exchange *all;  /* (at most max_connections at once) */
-    struct http_exchange *idle; /* those without a record */
-    uint32_t n_cancelled;       /* to be taken out by the next poll */
+    struct net_bytes wire;  /* of all but the question for models */
+    char *model;            /* whole, as the server knows it */
+    struct http_call *all;  /* (at most max_connections at once) */
+    struct http_call *idle; /* those without a record */
+    uint32_t n_cancelled;   /* to be taken out by the next poll */
 };
 
 static struct http_target *of(struct target *t)
@@ -24,14 +25,14 @@ static struct http_target *of(struct target *t)
     return (struct http_target *)t;
 }
 
-static struct http_exchange *take_exchange(struct http_target *t)
+static struct http_call *take_exchange(struct http_target *t)
 {
-    struct http_exchange *x = t->idle;
+    struct http_call *x = t->idle;
     if (x) {
         t->idle = x->next_idle;
         return x;
     }
-    x = http_exchange_create(&t->peer);
+    x = http_call_create(&t->peer);
     if (x) {
         x->next = t->all;
         t->all = x;
@@ -39,7 +40,7 @@ static struct http_exchange *take_exchange(struct http_target *t)
     return x;
 }
 
-static void give_exchange(struct http_target *t, struct http_exchange *x)
+static void give_exchange(struct http_target *t, struct http_call *x)
 {
     x->next_idle = t->idle;
     t->idle = x;
@@ -49,31 +50,31 @@ static void send_item(struct target *base, const struct work_item *item, struct 
 {
     struct http_target *t = of(base);
     struct err err;
-    struct http_exchange *x = take_exchange(t);
+    struct http_call *x = take_exchange(t);
     if (!x) {
         r->sent_us = clock_now_us();
         record_end(r, RECORD_FAILED, r->sent_us, "no memory for a request");
         return;
     }
-    enum status st = http_exchange_prepare(x, t->model, item, r, &err);
-    if (st == STATUS_OK && !wire_watch(&t->wire, x->easy))
+    enum status st = http_call_prepare(x, t->model, item, r, &err);
+    if (st == STATUS_OK && !net_bytes_watch(&t->wire, x->easy))
         st = err_set(&err, STATUS_NO_MEMORY, "no memory for a request");
     r->sent_us = clock_now_us();
     if (st == STATUS_OK)
         st = http_loop_start(&t->loop, x->easy, &err);
     if (st) {
-        http_exchange_end_failed(x, err.text);
+        http_call_end_failed(x, err.text);
         give_exchange(t, x);
     }
 }
 
 static void end_cancelled(struct http_target *t)
 {
-    for (struct http_exchange *x = t->all; x && t->n_cancelled > 0; x = x->next) {
+    for (struct http_call *x = t->all; x && t->n_cancelled > 0; x = x->next) {
         if (!x->record || !x->cancelled)
             continue;
         http_loop_stop(&t->loop, x->easy);
-        http_exchange_end_cancelled(x);
+        http_call_end_cancelled(x);
         give_exchange(t, x);
         t->n_cancelled--;
     }
@@ -87,10 +88,10 @@ static void poll_answers(struct target *base, int64_t until_us)
     http_loop_step(&t->loop, t->n_cancelled > 0 ? 0 : until_us);
     base->woke_us = t->loop.woke_us;
     while ((easy = http_loop_ended(&t->loop, &code))) {
-        struct http_exchange *x = NULL;
+        struct http_call *x = NULL;
         curl_easy_getinfo(easy, CURLINFO_PRIVATE, &x);
         t->n_cancelled -= x->cancelled; /* its end came first */
-        http_exchange_end(x, code);
+        http_call_end(x, code);
         give_exchange(t, x);
     }
     end_cancelled(t);
@@ -99,7 +100,7 @@ static void poll_answers(struct target *base, int64_t until_us)
 /* Not at once: the transfer may have ended already, and then its end counts. */
 static void cancel(struct target *base, struct record *r)
 {
-    struct http_exchange *x = r->state == RECORD_RUNNING ? r->user : NULL;
+    struct http_call *x = r->state == RECORD_RUNNING ? r->user : NULL;
     if (!x || x->cancelled)
         return;
     x->cancelled = true;
@@ -109,16 +110,16 @@ static void cancel(struct target *base, struct record *r)
 static void close_target(struct target *base)
 {
     struct http_target *t = of(base);
-    for (struct http_exchange *x = t->all, *next; x; x = next) {
+    for (struct http_call *x = t->all, *next; x; x = next) {
         next = x->next;
         if (x->record) {
             http_loop_stop(&t->loop, x->easy);
-            http_exchange_end_cancelled(x);
+            http_call_end_cancelled(x);
         }
-        http_exchange_destroy(x);
+        http_call_destroy(x);
     }
     http_loop_close(&t->loop);
-    wire_fini(&t->wire);
+    net_bytes_fini(&t->wire);
     http_peer_fini(&t->peer);
     mem_free(t->model);
     mem_free(t);
@@ -127,7 +128,7 @@ static void close_target(struct target *base)
 
 static uint64_t received(const struct target *base)
 {
-    return wire_received(&((const struct http_target *)base)->wire);
+    return net_bytes_received(&((const struct http_target *)base)->wire);
 }
 
 static const struct target_ops ops = {

@@ -2,7 +2,7 @@
 #ifndef FIRSTLIGHT_BENCH_CLIENT_TARGET_INTERNAL_H
 #define FIRSTLIGHT_BENCH_CLIENT_TARGET_INTERNAL_H
 
-#include "bench/client/target.h"
+#include "bench/load/target.h"
 
 /* A model's name or a URL in a table: cut between characters, since labels end in JSON; of
  * characters that a terminal shows. */

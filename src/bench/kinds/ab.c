@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "bench/result/machine.h"
-#include "bench/load/random.h"
+#include "bench/result/random.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -13,7 +13,7 @@
 
 #include "base/buf.h"
 #include "bench/load/measure.h"
-#include "bench/load/random.h"
+#include "bench/result/random.h"
 
 enum blocking_mode {
     BLOCKING_WHOLE,  /* `stream` off on the engine */

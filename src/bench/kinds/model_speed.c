@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/mem.h"
-#include "bench/load/random.h"
+#include "bench/result/random.h"
 
 /* Sequence i has its own tokens, i * n_tokens on, and its own KV blocks, i * n_blocks on. */
 struct job {

@@ -7,7 +7,7 @@
 #include "backend/backend.h"
 #include "base/err.h"
 #include "bench/result/result.h"
-#include "bench/load/series.h"
+#include "bench/result/series.h"
 
 struct model_speed_options {
     uint32_t n_prompt;   /* tokens of a prompt */

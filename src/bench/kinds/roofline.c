@@ -4,7 +4,7 @@
 #include "base/cpu.h"
 #include "base/mem.h"
 #include "base/pool.h"
-#include "bench/report/table.h"
+#include "bench/result/table.h"
 
 #include <math.h>
 #include <stdalign.h>

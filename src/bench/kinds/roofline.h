@@ -12,7 +12,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "bench/result/result.h"
-#include "bench/load/series.h"
+#include "bench/result/series.h"
 #include "kernels/peak.h"
 
 #define ROOFLINE_FOOTPRINT 98000000          /* bytes: SmolLM2-135M in Q4_1, the default model */

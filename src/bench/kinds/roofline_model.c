@@ -1,6 +1,6 @@
 #include "bench/kinds/roofline_model.h"
 
-#include "bench/report/table.h"
+#include "bench/result/table.h"
 
 #include <math.h>
 

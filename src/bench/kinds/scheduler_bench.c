@@ -1,17 +1,18 @@
 #include "bench/kinds/scheduler_bench.h"
 
-#include "bench/report/table.h"
+#include "bench/load/load_table.h"
+#include "bench/result/table.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
-static const char *name_of(enum modes mode)
+static const char *name_of(enum scheduler_bench mode)
 {
-    return mode == MODES_ONLINE ? "online" : "offline";
+    return mode == SCHEDULER_BENCH_ONLINE ? "online" : "offline";
 }
 
-json_t *modes_workload_json(enum modes mode, const struct workload_options *w)
+json_t *scheduler_bench_workload_json(enum scheduler_bench mode, const struct workload_options *w)
 {
     json_t *json = workload_json(w);
     if (json && json_object_set_new(json, "mode", json_string(name_of(mode)))) {
@@ -39,9 +40,9 @@ static enum status make_pass(void *arg, uint32_t pass, struct workload *out, str
     return workload_make(out, &w, s->tokenizer, pass, err);
 }
 
-enum status modes_measure_offline(struct target *t, const struct workload_options *w,
-                                  const struct measure_options *m, struct measurement *out,
-                                  struct err *err)
+enum status scheduler_bench_measure_offline(struct target *t, const struct workload_options *w,
+                                            const struct measure_options *m,
+                                            struct measurement *out, struct err *err)
 {
     *out = (struct measurement){0};
     if (w->prompt_tokens == 0)
@@ -81,13 +82,13 @@ static double rate(uint64_t tokens, double seconds)
     return seconds > 0 ? (double)tokens / seconds : NAN;
 }
 
-bool modes_split(struct modes_split *out, const struct load_result *prefill,
-                 const struct load_result *whole)
+bool scheduler_bench_split(struct scheduler_bench_split *out, const struct load_result *prefill,
+                           const struct load_result *whole)
 {
     struct pass_sums p, w;
     if (!sum_pass(&p, prefill) || !sum_pass(&w, whole))
         return false;
-    *out = (struct modes_split){
+    *out = (struct scheduler_bench_split){
         .prefill_s = p.seconds,
         .decode_s = w.seconds > p.seconds ? w.seconds - p.seconds : NAN,
         .whole_s = w.seconds,
@@ -102,7 +103,7 @@ bool modes_split(struct modes_split *out, const struct load_result *prefill,
 
 /* --- the result ----------------------------------------------------------------------------- */
 
-static json_t *split_json(const struct modes_split *s)
+static json_t *split_json(const struct scheduler_bench_split *s)
 {
     return json_pack("{s:o, s:o, s:o, s:I, s:I}", "prefill_s", result_number(s->prefill_s),
                      "decode_s", result_number(s->decode_s), "duration_s",
@@ -113,8 +114,8 @@ static json_t *split_json(const struct modes_split *s)
 static void offline_result(struct measurement *m, struct result *out)
 {
     for (uint32_t i = 0; i + 1 < m->n_runs; i += 2) {
-        struct modes_split s;
-        if (!modes_split(&s, &m->runs[i], &m->runs[i + 1]))
+        struct scheduler_bench_split s;
+        if (!scheduler_bench_split(&s, &m->runs[i], &m->runs[i + 1]))
             continue;
         result_metric(out, "prefill_s", "s", RESULT_LOWER, s.prefill_s);
         result_metric(out, "decode_s", "s", RESULT_LOWER, s.decode_s);
@@ -127,9 +128,9 @@ static void offline_result(struct measurement *m, struct result *out)
     }
 }
 
-void modes_result(enum modes mode, struct measurement *m, struct result *out)
+void scheduler_bench_result(enum scheduler_bench mode, struct measurement *m, struct result *out)
 {
-    if (mode == MODES_ONLINE)
+    if (mode == SCHEDULER_BENCH_ONLINE)
         measure_result(m, NULL, out);
     else
         offline_result(m, out);
@@ -170,8 +171,8 @@ struct offline_series {
 static void collect_splits(struct offline_series *o, const struct measurement *m)
 {
     for (uint32_t i = 0; i + 1 < m->n_runs; i += 2) {
-        struct modes_split s;
-        if (!modes_split(&s, &m->runs[i], &m->runs[i + 1]))
+        struct scheduler_bench_split s;
+        if (!scheduler_bench_split(&s, &m->runs[i], &m->runs[i + 1]))
             continue;
         series_add(&o->prefill_s, s.prefill_s);
         series_add(&o->decode_s, s.decode_s);
@@ -216,16 +217,16 @@ static void offline_table(struct buf *out, const struct measurement *m)
                   "counts\n");
 }
 
-static void arrivals(struct buf *out, enum modes mode, const struct workload_options *w)
+static void arrivals(struct buf *out, enum scheduler_bench mode, const struct workload_options *w)
 {
-    if (mode == MODES_OFFLINE)
+    if (mode == SCHEDULER_BENCH_OFFLINE)
         buf_puts(out, "all at once");
     else
         buf_printf(out, "%g a second, burstiness %g", w->request_rate, w->burstiness);
 }
 
-void modes_table(struct buf *out, enum modes mode, struct measurement *m,
-                 const struct workload_options *w, const struct target *t)
+void scheduler_bench_table(struct buf *out, enum scheduler_bench mode, struct measurement *m,
+                           const struct workload_options *w, const struct target *t)
 {
     struct summary *s = &m->pooled;
     buf_printf(out, "mode      %s, the engine without HTTP\n", name_of(mode));
@@ -233,18 +234,18 @@ void modes_table(struct buf *out, enum modes mode, struct measurement *m,
                w->num_requests);
     arrivals(out, mode, w);
     buf_puts(out, "; ");
-    table_count(out, mode == MODES_OFFLINE ? m->n_runs / 2 : m->n_runs, "run");
+    table_count(out, mode == SCHEDULER_BENCH_OFFLINE ? m->n_runs / 2 : m->n_runs, "run");
     buf_printf(out, "\ntokens    %u of each prompt, %u of each answer\n\n", w->prompt_tokens,
                w->max_new_tokens);
-    if (mode == MODES_ONLINE)
+    if (mode == SCHEDULER_BENCH_ONLINE)
         online_table(out, s);
     else
         offline_table(out, m);
     buf_putc(out, '\n');
     if (s->completed < s->n)
         buf_printf(out, "%u of %u requests were not answered%s\n", s->n - s->completed, s->n,
-                   s->completed == 0       ? ""
-                   : mode == MODES_OFFLINE ? "; a run that lacks one is left out"
-                                           : "; the figures are of the others");
-    out->failed |= !table_generator(out, 10, m->runs, m->n_runs);
+                   s->completed == 0                 ? ""
+                   : mode == SCHEDULER_BENCH_OFFLINE ? "; a run that lacks one is left out"
+                                                     : "; the figures are of the others");
+    out->failed |= !load_table_generator(out, 10, m->runs, m->n_runs);
 }

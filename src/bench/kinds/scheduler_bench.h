@@ -24,25 +24,25 @@
 #include "base/err.h"
 #include "bench/load/measure.h"
 #include "bench/result/result.h"
-#include "bench/client/target.h"
+#include "bench/load/target.h"
 #include "bench/load/workload.h"
 
 #include <jansson.h>
 #include <stdbool.h>
 
-enum modes { MODES_ONLINE, MODES_OFFLINE };
+enum scheduler_bench { SCHEDULER_BENCH_ONLINE, SCHEDULER_BENCH_OFFLINE };
 
 /* What was asked, the mode included. */
-json_t *modes_workload_json(enum modes mode, const struct workload_options *w);
+json_t *scheduler_bench_workload_json(enum scheduler_bench mode, const struct workload_options *w);
 
 /* Prompts need a length (prompt_tokens) so that every pass has its own; max_new_tokens >= 2. In
  * out->runs a prefill pass and its whole pass follow each other; an interrupted run may lack the
  * second. *out is to be freed by measure_fini either way. */
-enum status modes_measure_offline(struct target *t, const struct workload_options *w,
-                                  const struct measure_options *m, struct measurement *out,
-                                  struct err *err);
+enum status scheduler_bench_measure_offline(struct target *t, const struct workload_options *w,
+                                            const struct measure_options *m,
+                                            struct measurement *out, struct err *err);
 
-struct modes_split {
+struct scheduler_bench_split {
     double prefill_s, whole_s;
     double decode_s; /* NAN: on a busy machine a pass took longer than the whole it is a part of */
     uint64_t prompt_tokens;  /* of the prefill pass */
@@ -51,12 +51,12 @@ struct modes_split {
     double tokens_per_s;                              /* completion tokens / whole_s */
 };
 /* Of one run's two passes. False: not every request was answered, so the two do not compare. */
-bool modes_split(struct modes_split *out, const struct load_result *prefill,
-                 const struct load_result *whole);
+bool scheduler_bench_split(struct scheduler_bench_split *out, const struct load_result *prefill,
+                           const struct load_result *whole);
 
 /* Metrics (one value a run) and runs. Online that is measure_result. */
-void modes_result(enum modes mode, struct measurement *m, struct result *out);
-void modes_table(struct buf *out, enum modes mode, struct measurement *m,
-                 const struct workload_options *w, const struct target *t);
+void scheduler_bench_result(enum scheduler_bench mode, struct measurement *m, struct result *out);
+void scheduler_bench_table(struct buf *out, enum scheduler_bench mode, struct measurement *m,
+                           const struct workload_options *w, const struct target *t);
 
 #endif

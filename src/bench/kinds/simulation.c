@@ -1,8 +1,8 @@
 #include "bench/kinds/simulation.h"
 
 #include "base/mem.h"
-#include "bench/load/random.h"
-#include "bench/report/table.h"
+#include "bench/result/random.h"
+#include "bench/result/table.h"
 
 #include <math.h>
 

@@ -1,7 +1,8 @@
 #include "bench/kinds/streaming_table.h"
 
-#include "bench/report/table.h"
-#include "engine/kv.h"
+#include "bench/load/load_table.h"
+#include "bench/result/table.h"
+#include "kernels/kernels.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -235,7 +236,7 @@ bool streaming_table(struct buf *out, struct measurement *m, const struct stream
     totals(out, m);
     times(out, &m->pooled);
     rates(out, &m->pooled, goodput);
-    bool ok = table_generator(out, LABEL, m->runs, m->n_runs);
+    bool ok = load_table_generator(out, LABEL, m->runs, m->n_runs);
     percentiles(out, "client minus server TTFT", &m->pooled.client_minus_server);
     background(out, m);
     if (m->n_runs > 1)

@@ -1,8 +1,9 @@
 #include "bench/kinds/token_speed.h"
 
 #include "base/mem.h"
-#include "bench/load/random.h"
-#include "bench/report/table.h"
+#include "bench/result/random.h"
+#include "bench/load/load_table.h"
+#include "bench/result/table.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -18,7 +19,7 @@ const struct token_speed_options token_speed_default = {
 
 /* --- what is asked -------------------------------------------------------------------------- */
 
-static uint32_t requests_of_run(const struct prompts *p, const struct token_speed_options *o)
+static uint32_t requests_of_run(const struct prompt_set *p, const struct token_speed_options *o)
 {
     return o->concurrency > p->n ? o->concurrency : p->n;
 }
@@ -37,7 +38,7 @@ static char *prompt_text(const struct prompt *p, bool unique, struct random *r)
     return buf_take(&b);
 }
 
-enum status token_speed_workload(struct workload *out, const struct prompts *p,
+enum status token_speed_workload(struct workload *out, const struct prompt_set *p,
                                  const struct token_speed_options *o, uint32_t run, struct err *err)
 {
     uint32_t n = requests_of_run(p, o);
@@ -58,7 +59,7 @@ enum status token_speed_workload(struct workload *out, const struct prompts *p,
     return complete ? STATUS_OK : err_set(err, STATUS_NO_MEMORY, "no memory for %u requests", n);
 }
 
-json_t *token_speed_workload_json(const struct prompts *p, const struct token_speed_options *o)
+json_t *token_speed_workload_json(const struct prompt_set *p, const struct token_speed_options *o)
 {
     json_t *prompts = json_array();
     int bad = 0;
@@ -76,7 +77,7 @@ json_t *token_speed_workload_json(const struct prompts *p, const struct token_sp
 /* --- the runs ------------------------------------------------------------------------------- */
 
 struct source {
-    const struct prompts *prompts;
+    const struct prompt_set *prompts;
     const struct token_speed_options *o;
 };
 
@@ -86,7 +87,7 @@ static enum status make_workload(void *arg, uint32_t run, struct workload *out, 
     return token_speed_workload(out, s->prompts, s->o, run, err);
 }
 
-enum status token_speed_measure(struct target *t, const struct prompts *p,
+enum status token_speed_measure(struct target *t, const struct prompt_set *p,
                                 const struct token_speed_options *o,
                                 const struct measure_options *m, struct measurement *out,
                                 struct err *err)
@@ -148,7 +149,7 @@ static void add_metrics(struct result *out, const char *id, struct token_speed_f
     result_metric_series(out, name, &f->ttft_ms);
 }
 
-static void add_run(struct result *out, const struct load_result *run, const struct prompts *p)
+static void add_run(struct result *out, const struct load_result *run, const struct prompt_set *p)
 {
     struct token_speed_figures f;
     token_speed_figures(&f, run, 1, TOKEN_SPEED_ALL, p->n);
@@ -171,7 +172,7 @@ static json_t *prompt_json(const struct prompt *p, struct token_speed_figures *f
                      result_spread(&f->ttft_ms));
 }
 
-void token_speed_result(struct measurement *m, const struct prompts *p, struct result *out)
+void token_speed_result(struct measurement *m, const struct prompt_set *p, struct result *out)
 {
     json_t *prompts = json_array();
     measure_result(m, NULL, out);
@@ -205,7 +206,7 @@ static void row(struct buf *out, const char *name, struct token_speed_figures *f
     buf_putc(out, '\n');
 }
 
-static void head(struct buf *out, const struct measurement *m, const struct prompts *p,
+static void head(struct buf *out, const struct measurement *m, const struct prompt_set *p,
                  const struct token_speed_options *o, const struct target *t)
 {
     buf_printf(out, "model    %s\nengine   %s\nprompts  %u, ", t->model, t->engine, p->n);
@@ -250,10 +251,10 @@ static void foot(struct buf *out, struct measurement *m, const struct token_spee
     if (s->completed < s->n)
         buf_printf(out, "%u of %u requests were not answered%s\n", s->n - s->completed, s->n,
                    s->completed > 0 ? "; the figures are of the others" : "");
-    out->failed |= !table_generator(out, 10, m->runs, m->n_runs);
+    out->failed |= !load_table_generator(out, 10, m->runs, m->n_runs);
 }
 
-void token_speed_table(struct buf *out, struct measurement *m, const struct prompts *p,
+void token_speed_table(struct buf *out, struct measurement *m, const struct prompt_set *p,
                        const struct token_speed_options *o, const struct target *t)
 {
     struct token_speed_figures f;

@@ -18,7 +18,7 @@
 #include "bench/load/measure.h"
 #include "bench/load/prompt_set.h"
 #include "bench/result/result.h"
-#include "bench/client/target.h"
+#include "bench/load/target.h"
 #include "bench/load/workload.h"
 
 #include <jansson.h>
@@ -36,13 +36,13 @@ extern const struct token_speed_options token_speed_default;
 
 /* Item i asks prompt i % n. A distinct line stands before the prompt, not after it: a prefix cache
  * would still know all of a prompt that only ends differently. */
-enum status token_speed_workload(struct workload *out, const struct prompts *p,
+enum status token_speed_workload(struct workload *out, const struct prompt_set *p,
                                  const struct token_speed_options *o, uint32_t run,
                                  struct err *err);
-json_t *token_speed_workload_json(const struct prompts *p, const struct token_speed_options *o);
+json_t *token_speed_workload_json(const struct prompt_set *p, const struct token_speed_options *o);
 
 /* As measure_run. */
-enum status token_speed_measure(struct target *t, const struct prompts *p,
+enum status token_speed_measure(struct target *t, const struct prompt_set *p,
                                 const struct token_speed_options *o,
                                 const struct measure_options *m, struct measurement *out,
                                 struct err *err);
@@ -62,8 +62,8 @@ void token_speed_figures_fini(struct token_speed_figures *f);
 
 /* measure_result's and, a prompt: tokens_per_s_ID, decode_tokens_per_s_ID, ttft_ID_p50, ...; and
  * `prompts`, the figures of each over all runs. */
-void token_speed_result(struct measurement *m, const struct prompts *p, struct result *out);
-void token_speed_table(struct buf *out, struct measurement *m, const struct prompts *p,
+void token_speed_result(struct measurement *m, const struct prompt_set *p, struct result *out);
+void token_speed_table(struct buf *out, struct measurement *m, const struct prompt_set *p,
                        const struct token_speed_options *o, const struct target *t);
 
 #endif

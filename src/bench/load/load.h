@@ -17,8 +17,8 @@
 
 #include "bench/result/machine.h"
 #include "bench/load/record.h"
-#include "bench/load/series.h"
-#include "bench/client/target.h"
+#include "bench/result/series.h"
+#include "bench/load/target.h"
 #include "bench/load/workload.h"
 
 #include <stdatomic.h>

@@ -11,7 +11,7 @@
 
 #include "bench/load/load.h"
 #include "bench/result/result.h"
-#include "bench/result/summary.h"
+#include "bench/load/summary.h"
 
 struct measure_options {
     uint32_t warmup_runs; /* of each start; their results are thrown away; their prompts are

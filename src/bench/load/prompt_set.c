@@ -62,7 +62,7 @@ static enum status take_text(const json_t *item, const struct place *p, const ch
     return *out ? STATUS_OK : err_set(err, STATUS_NO_MEMORY, "no memory for the prompts");
 }
 
-static enum status check_id(const struct prompts *all, const struct place *p, struct err *err)
+static enum status check_id(const struct prompt_set *all, const struct place *p, struct err *err)
 {
     const char *id = all->v[p->index].id;
     if (!is_id(id))
@@ -79,7 +79,7 @@ static enum status check_id(const struct prompts *all, const struct place *p, st
     return STATUS_OK;
 }
 
-static enum status take_prompt(struct prompts *out, const json_t *item, struct place *p,
+static enum status take_prompt(struct prompt_set *out, const json_t *item, struct place *p,
                                struct err *err)
 {
     struct prompt *prompt = &out->v[p->index];
@@ -99,7 +99,7 @@ static enum status take_prompt(struct prompts *out, const json_t *item, struct p
     return st;
 }
 
-static enum status take_all(struct prompts *out, const char *from, const json_t *root,
+static enum status take_all(struct prompt_set *out, const char *from, const json_t *root,
                             struct err *err)
 {
     const json_t *list = json_object_get(root, "token_speed");
@@ -122,10 +122,10 @@ static enum status take_all(struct prompts *out, const char *from, const json_t 
     return st;
 }
 
-enum status prompts_parse(struct prompts *out, const char *from, const char *json, size_t len,
-                          struct err *err)
+enum status prompt_set_parse(struct prompt_set *out, const char *from, const char *json, size_t len,
+                             struct err *err)
 {
-    *out = (struct prompts){0};
+    *out = (struct prompt_set){0};
     json_error_t bad;
     json_t *root = json_loadb(json, len, JSON_REJECT_DUPLICATES, &bad);
     if (!root)
@@ -135,22 +135,22 @@ enum status prompts_parse(struct prompts *out, const char *from, const char *jso
     return st;
 }
 
-enum status prompts_standard(struct prompts *out, struct err *err)
+enum status prompt_set_standard(struct prompt_set *out, struct err *err)
 {
-    return prompts_parse(out, "the standard prompts", prompts_json_begin,
-                         (size_t)(prompts_json_end - prompts_json_begin), err);
+    return prompt_set_parse(out, "the standard prompts", prompts_json_begin,
+                            (size_t)(prompts_json_end - prompts_json_begin), err);
 }
 
-enum status prompts_read(struct prompts *out, const char *path, struct err *err)
+enum status prompt_set_read(struct prompt_set *out, const char *path, struct err *err)
 {
-    *out = (struct prompts){0};
+    *out = (struct prompt_set){0};
     FILE *f = fopen(path, "rb");
     if (!f)
         return err_set(err, STATUS_IO, "cannot open %s: %s", path, strerror(errno));
     struct buf text = {.limit = LIMIT_BODY_BYTES};
     enum status st;
     if (buf_read(&text, f))
-        st = prompts_parse(out, path, buf_str(&text), text.len, err);
+        st = prompt_set_parse(out, path, buf_str(&text), text.len, err);
     else if (text.failed)
         st = err_set(err, STATUS_TOO_LARGE, "%s has more than %u bytes", path, LIMIT_BODY_BYTES);
     else
@@ -160,7 +160,7 @@ enum status prompts_read(struct prompts *out, const char *path, struct err *err)
     return st;
 }
 
-void prompts_fini(struct prompts *p)
+void prompt_set_fini(struct prompt_set *p)
 {
     for (uint32_t i = 0; i < p->n; i++) {
         mem_free(p->v[i].id);
@@ -168,5 +168,5 @@ void prompts_fini(struct prompts *p)
         mem_free(p->v[i].text);
     }
     mem_free(p->v);
-    *p = (struct prompts){0};
+    *p = (struct prompt_set){0};
 }

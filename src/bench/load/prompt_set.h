@@ -20,16 +20,17 @@ struct prompt {
     char *text; /* UTF-8, not empty */
 };
 
-struct prompts {
+struct prompt_set {
     struct prompt *v; /* (n), n >= 1; owned */
     uint32_t n;
 };
 
-/* *out is to be freed by prompts_fini either way. Errors name `from` (the file) and the field. */
-enum status prompts_standard(struct prompts *out, struct err *err);
-enum status prompts_read(struct prompts *out, const char *path, struct err *err);
-enum status prompts_parse(struct prompts *out, const char *from, const char *json, size_t len,
-                          struct err *err);
-void prompts_fini(struct prompts *p);
+/* *out is to be freed by prompt_set_fini either way. Errors name `from` (the file) and the field.
+ */
+enum status prompt_set_standard(struct prompt_set *out, struct err *err);
+enum status prompt_set_read(struct prompt_set *out, const char *path, struct err *err);
+enum status prompt_set_parse(struct prompt_set *out, const char *from, const char *json, size_t len,
+                             struct err *err);
+void prompt_set_fini(struct prompt_set *p);
 
 #endif

@@ -2,7 +2,7 @@
 
 #include "base/limits.h"
 #include "base/mem.h"
-#include "bench/load/random.h"
+#include "bench/result/random.h"
 #include "bench/load/workload_text.h"
 
 /* Each of 256 words is missing among so many with a probability of 1e-7. */

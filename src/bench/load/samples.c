@@ -1,7 +1,6 @@
 #include "bench/load/samples.h"
 
 #include "base/mem.h"
-#include "bench/report/svg.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -23,7 +22,7 @@ const double samples_marks[SAMPLES_MARKS] = {50, 90, 99};
 double samples_number(const json_t *v)
 {
     double x = json_is_number(v) ? json_number_value(v) : NAN;
-    return fabs(x) <= SVG_HUGE ? x : NAN;
+    return fabs(x) <= SERIES_HUGE ? x : NAN;
 }
 
 static double field(const json_t *object, const char *key)

@@ -4,7 +4,7 @@
 #ifndef FIRSTLIGHT_BENCH_LOAD_SAMPLES_H
 #define FIRSTLIGHT_BENCH_LOAD_SAMPLES_H
 
-#include "bench/load/series.h"
+#include "bench/result/series.h"
 
 #include <jansson.h>
 

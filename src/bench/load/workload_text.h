@@ -3,7 +3,7 @@
 #define FIRSTLIGHT_BENCH_LOAD_WORKLOAD_TEXT_H
 
 #include "base/buf.h"
-#include "bench/load/random.h"
+#include "bench/result/random.h"
 #include "text/tokenizer/tokenizer.h"
 
 /* The first words spell `code`, its lowest byte first, so that two codes that differ in it differ

@@ -5,7 +5,7 @@
 #include "bench/result/compare.h"
 #include "bench/report/report_page.h"
 
-struct page {
+struct report_page {
     struct buf *out;
     const struct figures_file *files;
     size_t n_files;
@@ -13,15 +13,15 @@ struct page {
     const struct compare *comparisons; /* (n_files) */
 };
 
-extern const char page_css[];
+extern const char report_style_css[];
 
-void page_tiles(const struct page *p);   /* the figures that matter most */
-void page_metrics(const struct page *p); /* all of them */
-void page_facts(const struct page *p);   /* workload and environment */
+void report_tables_tiles(const struct report_page *p);   /* the figures that matter most */
+void report_tables_metrics(const struct report_page *p); /* all of them */
+void report_tables_facts(const struct report_page *p);   /* workload and environment */
 
 /* "" where there is no such text. */
-const char *page_text(const json_t *object, const char *key);
+const char *report_page_text(const json_t *object, const char *key);
 /* "B" in the file's colour; nothing where there is one file. */
-void page_letter(const struct page *p, size_t file);
+void report_page_letter(const struct report_page *p, size_t file);
 
 #endif

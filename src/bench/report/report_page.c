@@ -20,13 +20,13 @@ static const struct {
     [FIGURES_CURVES] = {"curves", "Curves", ""},
 };
 
-const char *page_text(const json_t *object, const char *key)
+const char *report_page_text(const json_t *object, const char *key)
 {
     const char *text = json_string_value(json_object_get(object, key));
     return text ? text : "";
 }
 
-void page_letter(const struct page *p, size_t file)
+void report_page_letter(const struct report_page *p, size_t file)
 {
     if (p->n_files > 1)
         buf_printf(p->out, "<b class=\"letter f%u\">%c</b> ", figures_colour(file),
@@ -63,20 +63,20 @@ static void collect_errors(struct errors *e, const json_t *run)
     for (size_t i = 0; i < json_array_size(requests); i++) {
         const json_t *request = json_array_get(requests, i);
         e->requests++;
-        if (strcmp(page_text(request, "state"), "failed") != 0)
+        if (strcmp(report_page_text(request, "state"), "failed") != 0)
             continue;
         e->failed++;
-        add_error(e, page_text(request, "error"));
+        add_error(e, report_page_text(request, "error"));
     }
 }
 
-static void begin_warning(const struct page *p, size_t file)
+static void begin_warning(const struct report_page *p, size_t file)
 {
     buf_puts(p->out, "<div class=\"warning\">");
-    page_letter(p, file);
+    report_page_letter(p, file);
 }
 
-static void warn_of_failures(const struct page *p, size_t file)
+static void warn_of_failures(const struct report_page *p, size_t file)
 {
     struct errors e = {0};
     const json_t *runs = json_object_get(p->files[file].root, "runs");
@@ -96,7 +96,7 @@ static void warn_of_failures(const struct page *p, size_t file)
     buf_puts(p->out, "</ul></div>\n");
 }
 
-static void warn_of_run(const struct page *p, size_t file, size_t index, const json_t *run)
+static void warn_of_run(const struct report_page *p, size_t file, size_t index, const json_t *run)
 {
     const json_t *generator = json_object_get(run, "generator");
     if (json_is_true(json_object_get(run, "interrupted"))) {
@@ -106,12 +106,12 @@ static void warn_of_run(const struct page *p, size_t file, size_t index, const j
     if (json_is_true(json_object_get(generator, "bottleneck"))) {
         begin_warning(p, file);
         buf_printf(p->out, "In run %zu the load generator was the bottleneck: ", index + 1);
-        svg_escape(p->out, page_text(generator, "why"));
+        svg_escape(p->out, report_page_text(generator, "why"));
         buf_puts(p->out, "</div>\n");
     }
 }
 
-static void write_doubts(const struct page *p, size_t file, const struct err *refusal)
+static void write_doubts(const struct report_page *p, size_t file, const struct err *refusal)
 {
     size_t i;
     json_t *text;
@@ -130,7 +130,7 @@ static void write_doubts(const struct page *p, size_t file, const struct err *re
     }
 }
 
-static void write_warnings(const struct page *p)
+static void write_warnings(const struct report_page *p)
 {
     for (size_t i = 0; i < p->n_files; i++) {
         const json_t *runs = json_object_get(p->files[i].root, "runs");
@@ -151,20 +151,20 @@ static void write_fact(struct buf *out, const char *name, const char *value)
     buf_puts(out, "</dd></div>\n");
 }
 
-static void write_file(const struct page *p, size_t file)
+static void write_file(const struct report_page *p, size_t file)
 {
     const json_t *root = p->files[file].root;
     const json_t *environment = json_object_get(root, "environment");
     buf_puts(p->out, "<div class=\"file\"><h2>");
-    page_letter(p, file);
-    svg_escape(p->out, page_text(root, "kind"));
+    report_page_letter(p, file);
+    svg_escape(p->out, report_page_text(root, "kind"));
     buf_puts(p->out, "</h2>\n<dl>\n");
-    write_fact(p->out, "model", page_text(environment, "model"));
-    write_fact(p->out, "target", page_text(environment, "target"));
-    write_fact(p->out, "engine", page_text(environment, "engine"));
-    write_fact(p->out, "processor", page_text(environment, "cpu"));
-    write_fact(p->out, "date", page_text(root, "date"));
-    write_fact(p->out, "note", page_text(root, "note"));
+    write_fact(p->out, "model", report_page_text(environment, "model"));
+    write_fact(p->out, "target", report_page_text(environment, "target"));
+    write_fact(p->out, "engine", report_page_text(environment, "engine"));
+    write_fact(p->out, "processor", report_page_text(environment, "cpu"));
+    write_fact(p->out, "date", report_page_text(root, "date"));
+    write_fact(p->out, "note", report_page_text(root, "note"));
     write_fact(p->out, "file", p->files[file].path);
     buf_puts(p->out, "</dl></div>\n");
 }
@@ -205,15 +205,15 @@ static void write_section(struct buf *out, const struct figures *f, enum figures
         buf_puts(out, "</div></section>\n");
 }
 
-static void write_head(const struct page *p)
+static void write_head(const struct report_page *p)
 {
     buf_puts(p->out,
              "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
              "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
              "<meta name=\"color-scheme\" content=\"light dark\">\n<title>firstlight bench: ");
-    svg_escape(p->out, page_text(p->files[0].root, "kind"));
-    buf_printf(p->out, "</title>\n<style>\n%s%s</style>\n</head>\n<body>\n<header>\n", page_css,
-               svg_css);
+    svg_escape(p->out, report_page_text(p->files[0].root, "kind"));
+    buf_printf(p->out, "</title>\n<style>\n%s%s</style>\n</head>\n<body>\n<header>\n",
+               report_style_css, svg_css);
     buf_puts(p->out, "<h1>firstlight bench</h1>\n<div class=\"files\">\n");
     for (size_t i = 0; i < p->n_files; i++)
         write_file(p, i);
@@ -230,22 +230,22 @@ static void compare_with(struct compare *out, const struct result *results, size
                  (struct compare_side){&results[i], &letters[i], 1}, refusal);
 }
 
-static void write_body(const struct page *p, const struct figures *f)
+static void write_body(const struct report_page *p, const struct figures *f)
 {
     write_warnings(p);
-    page_tiles(p);
+    report_tables_tiles(p);
     for (int i = 0; i < FIGURES_SECTIONS; i++)
         write_section(p->out, f, (enum figures_section)i);
-    page_metrics(p);
-    page_facts(p);
+    report_tables_metrics(p);
+    report_tables_facts(p);
 }
 
-void page_write(struct buf *out, const struct figures_file *files, size_t n_files,
-                const struct figures *f)
+void report_page_write(struct buf *out, const struct figures_file *files, size_t n_files,
+                       const struct figures *f)
 {
     struct compare comparisons[LIMIT_REPORT_FILES] = {0};
     struct result results[LIMIT_REPORT_FILES] = {0};
-    const struct page p = {out, files, n_files, comparisons};
+    const struct report_page p = {out, files, n_files, comparisons};
     write_head(&p);
     for (size_t i = 0; i < n_files; i++)
         results[i].root = (json_t *)files[i].root;

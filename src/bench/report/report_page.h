@@ -10,7 +10,7 @@
 #include "bench/report/figures.h"
 
 /* `f` was made of the same files. A failure sets out->failed. */
-void page_write(struct buf *out, const struct figures_file *files, size_t n_files,
-                const struct figures *f);
+void report_page_write(struct buf *out, const struct figures_file *files, size_t n_files,
+                       const struct figures *f);
 
 #endif

@@ -1,6 +1,6 @@
 #include "bench/report/report_internal.h"
 
-const char page_css[] =
+const char report_style_css[] =
     ":root{--page:#f4f6f8;--card:#fff;--text:#1b1f23;--quiet:#59616a;--edge:#dde2e7;\n"
     "--warn:#fff1d6;--warn-edge:#e69f00;--better:#00714f;--worse:#b04a00}\n"
     "@media (prefers-color-scheme:dark){:root{--page:#0d0f12;--card:#15181c;--text:#e8ebee;\n"

@@ -12,19 +12,19 @@
 /* A change of more percent is written as a factor. */
 #define MANY_TIMES 300
 
-static const json_t *metrics_of(const struct page *p, size_t file)
+static const json_t *metrics_of(const struct report_page *p, size_t file)
 {
     return json_object_get(p->files[file].root, "metrics");
 }
 
 /* The metric `name` of a file, NULL where it has none. */
-static const json_t *metric_of(const struct page *p, size_t file, const char *name)
+static const json_t *metric_of(const struct report_page *p, size_t file, const char *name)
 {
     return json_object_get(metrics_of(p, file), name);
 }
 
 /* The first file that has it: there its row is begun. */
-static size_t owner_of(const struct page *p, const char *name)
+static size_t owner_of(const struct report_page *p, const char *name)
 {
     size_t i = 0;
     while (i < p->n_files - 1 && !metric_of(p, i, name))
@@ -54,7 +54,7 @@ static void write_value(struct buf *out, const json_t *metric)
 }
 
 /* What `bench compare` says of the metric; COMPARE_NONE where it says nothing. */
-static enum compare_verdict verdict_of(const struct page *p, size_t file, const char *name)
+static enum compare_verdict verdict_of(const struct report_page *p, size_t file, const char *name)
 {
     const struct compare *c = &p->comparisons[file];
     for (size_t i = 0; i < c->n_rows; i++)
@@ -64,13 +64,13 @@ static enum compare_verdict verdict_of(const struct page *p, size_t file, const 
 }
 
 /* How far the file's is from A's, and the verdict where there is one. */
-static void write_change(const struct page *p, size_t file, const char *name)
+static void write_change(const struct report_page *p, size_t file, const char *name)
 {
     double a = median_of(metric_of(p, 0, name)), b = median_of(metric_of(p, file, name));
     double change = 100 * (b - a) / fabs(a);
     enum compare_verdict verdict = verdict_of(p, file, name);
     bool good = verdict == COMPARE_BETTER, bad = verdict == COMPARE_WORSE;
-    if (!isfinite(change) || fabs(change) > SVG_HUGE)
+    if (!isfinite(change) || fabs(change) > SERIES_HUGE)
         return;
     buf_printf(p->out, " <small class=\"change %s\">", good ? "better" : bad ? "worse" : "");
     if (change > MANY_TIMES)
@@ -101,18 +101,18 @@ static const struct {
     {"improvement_p50", "streaming over blocking: TTFT, p50"},
 };
 
-static void write_tile(const struct page *p, const char *name, const char *label)
+static void write_tile(const struct report_page *p, const char *name, const char *label)
 {
     buf_printf(p->out, "<div class=\"tile\"><h3>%s</h3>\n", label);
     for (size_t i = 0; i < p->n_files; i++) {
         const json_t *metric = metric_of(p, i, name);
         char number[SVG_NUMBER];
         buf_puts(p->out, "<div>");
-        page_letter(p, i);
+        report_page_letter(p, i);
         buf_puts(p->out, svg_number(number, median_of(metric)));
         if (metric) {
             buf_puts(p->out, " <small>");
-            svg_escape(p->out, page_text(metric, "unit"));
+            svg_escape(p->out, report_page_text(metric, "unit"));
             buf_puts(p->out, "</small>");
         }
         if (i > 0 && metric_of(p, 0, name) && metric)
@@ -122,7 +122,7 @@ static void write_tile(const struct page *p, const char *name, const char *label
     buf_puts(p->out, "</div>\n");
 }
 
-void page_tiles(const struct page *p)
+void report_tables_tiles(const struct report_page *p)
 {
     buf_puts(p->out, "<div class=\"tiles\">\n");
     for (size_t i = 0; i < sizeof tiles / sizeof tiles[0]; i++)
@@ -154,13 +154,13 @@ static size_t base_of(const json_t *metrics, const char *name)
     return 0;
 }
 
-static void write_spread_row(const struct page *p, size_t file, const char *base, size_t len)
+static void write_spread_row(const struct report_page *p, size_t file, const char *base, size_t len)
 {
     char name[160];
     snprintf(name, sizeof name, "%.*s_p50", (int)len, base);
     const json_t *median = metric_of(p, file, name);
     buf_puts(p->out, "<tr><th scope=\"row\">");
-    page_letter(p, file);
+    report_page_letter(p, file);
     snprintf(name, sizeof name, "%.*s", (int)len, base);
     svg_escape(p->out, name);
     buf_puts(p->out, "</th>");
@@ -172,11 +172,11 @@ static void write_spread_row(const struct page *p, size_t file, const char *base
         buf_puts(p->out, "</td>");
     }
     buf_puts(p->out, "<td>");
-    svg_escape(p->out, page_text(median, "unit"));
+    svg_escape(p->out, report_page_text(median, "unit"));
     buf_puts(p->out, "</td></tr>\n");
 }
 
-static void begin_table(const struct page *p, const char *caption)
+static void begin_table(const struct report_page *p, const char *caption)
 {
     buf_printf(p->out,
                "<div class=\"table\" tabindex=\"0\"><p>%s%s</p>\n<table>\n"
@@ -187,12 +187,12 @@ static void begin_table(const struct page *p, const char *caption)
                    : "");
 }
 
-static void end_table(const struct page *p)
+static void end_table(const struct report_page *p)
 {
     buf_puts(p->out, "</tbody></table></div>\n");
 }
 
-static void write_spreads(const struct page *p)
+static void write_spreads(const struct report_page *p)
 {
     const char *name;
     json_t *metric;
@@ -214,7 +214,7 @@ static void write_spreads(const struct page *p)
     end_table(p);
 }
 
-static void write_single_row(const struct page *p, const char *name, const json_t *metric)
+static void write_single_row(const struct report_page *p, const char *name, const json_t *metric)
 {
     buf_puts(p->out, "<tr><th scope=\"row\">");
     svg_escape(p->out, name);
@@ -229,18 +229,18 @@ static void write_single_row(const struct page *p, const char *name, const json_
         buf_puts(p->out, "</td>");
     }
     buf_puts(p->out, "<td>");
-    svg_escape(p->out, page_text(metric, "unit"));
+    svg_escape(p->out, report_page_text(metric, "unit"));
     buf_puts(p->out, "</td></tr>\n");
 }
 
-static void write_singles(const struct page *p)
+static void write_singles(const struct report_page *p)
 {
     const char *name;
     json_t *metric;
     begin_table(p, "Single figures");
     for (size_t i = 0; i < p->n_files; i++) {
         buf_puts(p->out, "<th scope=\"col\">");
-        page_letter(p, i);
+        report_page_letter(p, i);
         buf_puts(p->out, p->n_files == 1 ? "value</th>" : "</th>");
     }
     buf_puts(p->out, "<th scope=\"col\">unit</th></tr></thead>\n<tbody>\n");
@@ -255,7 +255,7 @@ static void write_singles(const struct page *p)
 }
 
 /* Which tables have rows at all. */
-static void count_metrics(const struct page *p, size_t *spreads, size_t *singles)
+static void count_metrics(const struct report_page *p, size_t *spreads, size_t *singles)
 {
     const char *name;
     json_t *metric;
@@ -269,7 +269,7 @@ static void count_metrics(const struct page *p, size_t *spreads, size_t *singles
     }
 }
 
-void page_metrics(const struct page *p)
+void report_tables_metrics(const struct report_page *p)
 {
     size_t spreads, singles;
     count_metrics(p, &spreads, &singles);
@@ -312,7 +312,7 @@ struct fact {
     const json_t *of[LIMIT_REPORT_FILES];
 };
 
-static void write_fact_row(const struct page *p, const char *name, const struct fact *f)
+static void write_fact_row(const struct report_page *p, const char *name, const struct fact *f)
 {
     bool differs = false;
     for (size_t i = 1; i < p->n_files; i++)
@@ -337,7 +337,8 @@ static bool is_new_key(const struct fact *f, size_t file, const char *key)
     return true;
 }
 
-static void write_facts(const struct page *p, const char *prefix, const struct fact *f, int depth)
+static void write_facts(const struct report_page *p, const char *prefix, const struct fact *f,
+                        int depth)
 {
     const char *key;
     json_t *value;
@@ -361,7 +362,7 @@ static void write_facts(const struct page *p, const char *prefix, const struct f
     }
 }
 
-static void write_fact_table(const struct page *p, const char *title, const char *key)
+static void write_fact_table(const struct report_page *p, const char *title, const char *key)
 {
     struct fact f = {0};
     for (size_t i = 0; i < p->n_files; i++)
@@ -372,7 +373,7 @@ static void write_fact_table(const struct page *p, const char *title, const char
         buf_puts(p->out, "<thead><tr><th scope=\"col\"></th>");
         for (size_t i = 0; i < p->n_files; i++) {
             buf_puts(p->out, "<th scope=\"col\">");
-            page_letter(p, i);
+            report_page_letter(p, i);
             buf_puts(p->out, "</th>");
         }
         buf_puts(p->out, "</tr></thead>\n");
@@ -382,7 +383,7 @@ static void write_fact_table(const struct page *p, const char *title, const char
     buf_puts(p->out, "</tbody></table></div></section>\n");
 }
 
-void page_facts(const struct page *p)
+void report_tables_facts(const struct report_page *p)
 {
     write_fact_table(p, "Workload", "workload");
     write_fact_table(p, "Environment", "environment");

@@ -11,20 +11,20 @@
  *             x label
  *
  * A chart owns its texts and data; one thread. Adding takes whatever comes from a file: what cannot
- * be drawn (NAN, beyond SVG_HUGE) is left out, memory that is short sets `failed`, which sticks and
- * which svg_draw hands to its buffer. The same chart gives the same bytes.
+ * be drawn (NAN, beyond SERIES_HUGE) is left out, memory that is short sets `failed`, which sticks
+ * and which svg_draw hands to its buffer. The same chart gives the same bytes.
  */
 #ifndef FIRSTLIGHT_BENCH_REPORT_SVG_H
 #define FIRSTLIGHT_BENCH_REPORT_SVG_H
 
 #include "base/buf.h"
+#include "bench/result/series.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 
-#define SVG_HUGE    1e15 /* a larger value is no measurement */
-#define SVG_COLOURS 8    /* Okabe and Ito's, which colour-blind people can tell apart */
-#define SVG_PALE    8    /* nearest to the paper, and apart from all of them */
+#define SVG_COLOURS 8 /* Okabe and Ito's, which colour-blind people can tell apart */
+#define SVG_PALE    8 /* nearest to the paper, and apart from all of them */
 
 enum svg_style {
     SVG_LINE,
@@ -122,8 +122,8 @@ extern const char svg_css[];
  * forbids becomes U+FFFD, as do controls (utf8.h): text of a file turns none that is not its own.
  */
 void svg_escape(struct buf *out, const char *text);
-/* Four significant digits, all of them from 1000 on, an exponent only below 1e-6 and from SVG_HUGE
- * on: "0.1234", "12.34", "123456". Not finite: "n/a". */
+/* Four significant digits, all of them from 1000 on, an exponent only below 1e-6 and from
+ * SERIES_HUGE on: "0.1234", "12.34", "123456". Not finite: "n/a". */
 #define SVG_NUMBER 32
 const char *svg_number(char text[SVG_NUMBER], double x);
 

@@ -37,7 +37,7 @@ bool svg_axis_has(const struct svg_place *p, double v)
 
 static void widen(double *min, double *max, double v, bool is_log)
 {
-    if (!isfinite(v) || fabs(v) > SVG_HUGE || (is_log && v < 1 / SVG_HUGE))
+    if (!isfinite(v) || fabs(v) > SERIES_HUGE || (is_log && v < 1 / SERIES_HUGE))
         return;
     *min = isnan(*min) || v < *min ? v : *min;
     *max = isnan(*max) || v > *max ? v : *max;

@@ -35,7 +35,7 @@ static char *copy(struct svg_chart *c, const char *text)
 
 static bool is_drawn(double v)
 {
-    return isfinite(v) && fabs(v) <= SVG_HUGE;
+    return isfinite(v) && fabs(v) <= SERIES_HUGE;
 }
 
 void svg_init(struct svg_chart *c, const char *title, const char *x_label, enum svg_scale x_scale,

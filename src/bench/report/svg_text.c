@@ -1,6 +1,6 @@
 #include "bench/report/svg_internal.h"
 
-#include "text/utf8.h"
+#include "base/utf8.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -100,7 +100,7 @@ const char *svg_number(char text[SVG_NUMBER], double x)
         return text;
     }
     double size = fabs(x);
-    bool plain = size == 0 || (size >= 1e-6 && size < SVG_HUGE);
+    bool plain = size == 0 || (size >= 1e-6 && size < SERIES_HUGE);
     int decimals = size == 0 || size >= 1000 ? 0 : 3 - (int)floor(log10(size));
     snprintf(text, SVG_NUMBER, plain ? "%.*f" : "%.*e", plain ? decimals : 3, x);
     if (plain && strchr(text, '.')) {

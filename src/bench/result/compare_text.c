@@ -2,8 +2,8 @@
 #include "bench/result/compare_internal.h"
 
 #include "bench/result/permutation.h"
-#include "bench/report/table.h"
-#include "text/utf8.h"
+#include "bench/result/table.h"
+#include "base/utf8.h"
 
 #include <inttypes.h>
 #include <math.h>

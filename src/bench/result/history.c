@@ -1,8 +1,8 @@
 #include "bench/result/history.h"
 
 #include "base/mem.h"
-#include "bench/report/table.h"
-#include "text/utf8.h"
+#include "bench/result/table.h"
+#include "base/utf8.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,13 +12,13 @@ enum column { DATE, ENGINE, MODEL, KIND, TOKENS, TTFT, NOTE, N_COLUMNS };
 static const char *const titles[N_COLUMNS] = {"date",     "engine",   "model", "kind",
                                               "tokens/s", "TTFT p50", "note"};
 
-struct row {
+struct logits_row {
     char cell[N_COLUMNS][160];
 };
 
 static void set_text(char *cell, const json_t *value)
 {
-    const size_t size = sizeof((struct row *)0)->cell[0];
+    const size_t size = sizeof((struct logits_row *)0)->cell[0];
     const char *text = json_string_value(value);
     snprintf(cell, size, "%s", text && *text ? text : "-");
     cell[utf8_valid_prefix(cell, strlen(cell))] = '\0'; /* cut to fit, but not in a character */
@@ -29,13 +29,13 @@ static void set_metric(char *cell, const struct result *r, const char *name, con
 {
     const json_t *metric = json_object_get(json_object_get(r->root, "metrics"), name);
     if (metric)
-        snprintf(cell, sizeof((struct row *)0)->cell[0], "%.1f%s",
+        snprintf(cell, sizeof((struct logits_row *)0)->cell[0], "%.1f%s",
                  json_number_value(json_object_get(metric, "median")), unit);
     else
         set_text(cell, NULL);
 }
 
-static void fill(struct row *row, const struct result *r)
+static void fill(struct logits_row *row, const struct result *r)
 {
     const json_t *environment = json_object_get(r->root, "environment");
     set_text(row->cell[DATE], json_object_get(r->root, "date"));
@@ -85,7 +85,7 @@ static void put_cell(struct buf *out, const char *text, enum column column, int 
 
 void history_text(const struct history_entry *entries, size_t n, struct buf *out)
 {
-    struct row *rows = mem_array(n + 1, sizeof *rows); /* the titles first */
+    struct logits_row *rows = mem_array(n + 1, sizeof *rows); /* the titles first */
     int columns[N_COLUMNS] = {0};
     if (!rows) {
         out->failed = true;

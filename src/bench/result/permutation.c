@@ -2,7 +2,7 @@
 
 #include "base/err.h"
 #include "base/mem.h"
-#include "bench/load/random.h"
+#include "bench/result/random.h"
 
 #include <math.h>
 #include <stdint.h>

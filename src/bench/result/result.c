@@ -2,7 +2,7 @@
 
 #include "base/buf.h"
 #include "base/limits.h"
-#include "text/utf8.h"
+#include "base/utf8.h"
 
 #include <errno.h>
 #include <math.h>

@@ -14,7 +14,7 @@
 #define FIRSTLIGHT_BENCH_RESULT_RESULT_H
 
 #include "base/err.h"
-#include "bench/load/series.h"
+#include "bench/result/series.h"
 
 #include <jansson.h>
 #include <stdbool.h>

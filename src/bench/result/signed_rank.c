@@ -2,7 +2,7 @@
 
 #include "base/err.h"
 #include "base/mem.h"
-#include "bench/load/series.h"
+#include "bench/result/series.h"
 
 #include <math.h>
 

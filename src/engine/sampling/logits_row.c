@@ -5,25 +5,26 @@
 #include <float.h>
 #include <string.h>
 
-enum status row_init(struct row *r, const struct kernels *kernels, uint32_t n, struct err *err)
+enum status logits_row_init(struct logits_row *r, const struct kernels *kernels, uint32_t n,
+                            struct err *err)
 {
-    *r = (struct row){.kernels = kernels, .n = n, .n_groups = (uint32_t)GROUPS(n)};
+    *r = (struct logits_row){.kernels = kernels, .n = n, .n_groups = (uint32_t)GROUPS(n)};
     r->groups = mem_aligned(r->n_groups * sizeof *r->groups);
     r->scratch = mem_aligned(r->n_groups * sizeof *r->scratch);
     if (r->groups && r->scratch)
         return STATUS_OK;
-    row_fini(r);
+    logits_row_fini(r);
     return err_set(err, STATUS_NO_MEMORY, "no memory for a row of %u logits", n);
 }
 
-void row_fini(struct row *r)
+void logits_row_fini(struct logits_row *r)
 {
     mem_free(r->groups);
     mem_free(r->scratch);
-    *r = (struct row){0};
+    *r = (struct logits_row){0};
 }
 
-bool row_scan(struct row *r, const float *x)
+bool logits_row_scan(struct logits_row *r, const float *x)
 {
     r->x = x;
     if (!r->kernels->group_max(r->groups, x, r->n))
@@ -36,7 +37,7 @@ bool row_scan(struct row *r, const float *x)
     return true;
 }
 
-int32_t row_argmax(const struct row *r)
+int32_t logits_row_argmax(const struct logits_row *r)
 {
     uint32_t group = 0;
     while (r->groups[group] != r->max)
@@ -73,7 +74,7 @@ static uint32_t count_from(const float *x, uint32_t n, float floor)
 
 /* As many groups reach it as values are asked for: bisection, at most 32 short passes that a
  * compiler makes vectors of, where selecting would branch on each value. */
-float row_floor(const struct row *r, uint32_t count)
+float logits_row_floor(const struct logits_row *r, uint32_t count)
 {
     uint32_t reach = r->n_groups, enough = count + count / 4;
     int64_t low = order_of(-FLT_MAX), high = (int64_t)order_of(r->max) + 1;
@@ -92,7 +93,7 @@ float row_floor(const struct row *r, uint32_t count)
     return of_order((int32_t)low);
 }
 
-uint32_t row_gather(const struct row *r, float floor, struct candidate *out)
+uint32_t logits_row_gather(const struct logits_row *r, float floor, struct candidate *out)
 {
     uint32_t count = 0;
     for (uint32_t group = 0; group < r->n_groups; group++) {

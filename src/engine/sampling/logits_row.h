@@ -17,7 +17,7 @@ struct candidate {
     int32_t token;
 };
 
-struct row {
+struct logits_row {
     const struct kernels *kernels;
     uint32_t n;     /* values */
     const float *x; /* (n) the row that was scanned last, borrowed */
@@ -27,20 +27,21 @@ struct row {
     uint32_t n_groups;
 };
 
-enum status row_init(struct row *r, const struct kernels *kernels, uint32_t n, struct err *err);
-void row_fini(struct row *r);
+enum status logits_row_init(struct logits_row *r, const struct kernels *kernels, uint32_t n,
+                            struct err *err);
+void logits_row_fini(struct logits_row *r);
 
 /* Before everything below. False when a value is not finite. */
-bool row_scan(struct row *r, const float *x);
+bool logits_row_scan(struct logits_row *r, const float *x);
 
 /* The largest value's index, the lowest among equals. */
-int32_t row_argmax(const struct row *r);
+int32_t logits_row_argmax(const struct logits_row *r);
 
 /* A value that at least `count` of the row's reach, and few more than `count` unless these are many
  * of all. count >= 1 */
-float row_floor(const struct row *r, uint32_t count);
+float logits_row_floor(const struct logits_row *r, uint32_t count);
 
 /* Every value that reaches `floor`, group by group; returns how many. out: (n) */
-uint32_t row_gather(const struct row *r, float floor, struct candidate *out);
+uint32_t logits_row_gather(const struct logits_row *r, float floor, struct candidate *out);
 
 #endif

@@ -41,8 +41,8 @@ static double log_sum_exp(struct sampler *s)
 /* The n likeliest of the row, best first. */
 static void find_top(struct sampler *s, struct token_logprob *top, uint32_t n)
 {
-    uint32_t found = row_gather(&s->row, row_floor(&s->row, n), s->candidates);
-    select_sorted(s->candidates, found, n);
+    uint32_t found = logits_row_gather(&s->row, logits_row_floor(&s->row, n), s->candidates);
+    topk_sorted(s->candidates, found, n);
     for (uint32_t i = 0; i < n; i++)
         top[i] = (struct token_logprob){s->candidates[i].token, s->candidates[i].weight};
 }
@@ -51,7 +51,7 @@ void logprobs_row(struct sampler *s, const float *logits, int32_t token, struct 
                   uint32_t width)
 {
     memset(row, 0, width * sizeof *row);
-    if (!row_scan(&s->row, logits))
+    if (!logits_row_scan(&s->row, logits))
         return;
     double whole = log_sum_exp(s);
     row[0] = (struct token_logprob){token, logits[token]};

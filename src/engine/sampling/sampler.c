@@ -27,7 +27,7 @@ enum status sampler_init(struct sampler *s, const struct kernels *kernels, uint3
     s->block_sums = mem_array(n_vocab / SAMPLER_BLOCK + 1, sizeof *s->block_sums);
     s->candidates = mem_array(n_vocab, sizeof *s->candidates);
     if (s->logits && s->weights && s->block_sums && s->candidates)
-        return row_init(&s->row, kernels, n_vocab, err);
+        return logits_row_init(&s->row, kernels, n_vocab, err);
     sampler_fini(s);
     return err_set(err, STATUS_NO_MEMORY, "no memory for the sampler (%u tokens)", n_vocab);
 }
@@ -38,7 +38,7 @@ void sampler_fini(struct sampler *s)
     mem_free(s->weights);
     mem_free(s->block_sums);
     mem_free(s->candidates);
-    row_fini(&s->row);
+    logits_row_fini(&s->row);
     *s = (struct sampler){0};
 }
 
@@ -93,7 +93,7 @@ static void apply_repetition(float *logits, const struct sampler_input *in)
 static void apply_presence_frequency(float *logits, const struct sampler_input *in)
 {
     for (uint32_t i = 0; i < in->counts->n; i++) {
-        const struct counts_entry *entry = &in->counts->seen[i];
+        const struct token_counts_entry *entry = &in->counts->seen[i];
         float *x = &logits[entry->token];
         if (entry->generated > 0)
             *x = bounded(*x - in->sampling->presence_penalty -
@@ -154,7 +154,7 @@ static const struct {
 static bool process_logits(struct sampler *s, const struct sampler_input *in)
 {
     bool copied = false;
-    if (!row_scan(&s->row, in->logits))
+    if (!logits_row_scan(&s->row, in->logits))
         return false;
     for (size_t i = 0; i < LOGIT_CHAIN; i++) {
         if (!logit_chain[i].wanted(in))
@@ -164,7 +164,7 @@ static bool process_logits(struct sampler *s, const struct sampler_input *in)
         copied = true;
         logit_chain[i].apply(s->logits, in);
     }
-    return !copied || row_scan(&s->row, s->logits);
+    return !copied || logits_row_scan(&s->row, s->logits);
 }
 
 /* --- from logits to weights ----------------------------------------------------------------- */
@@ -204,7 +204,7 @@ static double mass(const struct sampler *s)
 
 static void gather(struct sampler *s, float floor)
 {
-    s->n_candidates = row_gather(&s->row, floor, s->candidates);
+    s->n_candidates = logits_row_gather(&s->row, floor, s->candidates);
     s->gathered = true;
 }
 
@@ -212,8 +212,8 @@ static void gather(struct sampler *s, float floor)
 
 static void top_k(struct sampler *s, const struct sampling *p, float scale)
 {
-    gather(s, row_floor(&s->row, p->top_k));
-    s->n_candidates = select_count(s->candidates, s->n_candidates, p->top_k);
+    gather(s, logits_row_floor(&s->row, p->top_k));
+    s->n_candidates = topk_count(s->candidates, s->n_candidates, p->top_k);
     weigh_candidates(s, scale);
 }
 
@@ -239,7 +239,7 @@ static void top_p(struct sampler *s, const struct sampling *p, float scale)
     target = p->top_p * mass(s);
     if (!s->gathered)
         gather_mass(s, target, scale);
-    s->n_candidates = select_mass(s->candidates, s->n_candidates, target);
+    s->n_candidates = topk_mass(s->candidates, s->n_candidates, target);
 }
 
 /* Tokens at least min_p times as likely as the likeliest, whose weight is 1 (Nguyen et al.,
@@ -358,7 +358,7 @@ int32_t sampler_sample(struct sampler *s, const struct sampler_input *in)
     if (!process_logits(s, in))
         return -1;
     if (sampling_is_greedy(p))
-        return row_argmax(&s->row);
+        return logits_row_argmax(&s->row);
     bool quick = is_quick(p, s->n_vocab);
     s->gathered = false;
     int32_t token = quick ? draw_quickly(s, in) : -1;

@@ -26,7 +26,7 @@
 struct sampler {
     const struct kernels *kernels;
     uint32_t n_vocab;
-    struct row row;               /* scanned: the logits after the processors */
+    struct logits_row row;        /* scanned: the logits after the processors */
     float *logits;                /* (n_vocab) these, where a processor changed some */
     float *weights;               /* (n_vocab) */
     double *block_sums;           /* of SAMPLER_BLOCK weights each */
@@ -37,11 +37,11 @@ struct sampler {
 #define SAMPLER_BLOCK 512
 
 struct sampler_input {
-    const float *logits;             /* (n_vocab), as the backend gave them */
-    const struct sampling *sampling; /* seed set */
-    const struct counts *counts;     /* may be NULL when no penalty is on */
-    uint64_t position;               /* tokens generated before this one */
-    const int32_t *banned;           /* (n_banned) never drawn */
+    const float *logits;               /* (n_vocab), as the backend gave them */
+    const struct sampling *sampling;   /* seed set */
+    const struct token_counts *counts; /* may be NULL when no penalty is on */
+    uint64_t position;                 /* tokens generated before this one */
+    const int32_t *banned;             /* (n_banned) never drawn */
     uint32_t n_banned;
 };
 

@@ -3,29 +3,29 @@
 #include "base/err.h"
 #include "base/mem.h"
 
-bool counts_init(struct counts *c, uint32_t n_vocab, uint32_t n_tokens)
+bool token_counts_init(struct token_counts *c, uint32_t n_vocab, uint32_t n_tokens)
 {
-    *c = (struct counts){.cap = n_tokens < n_vocab ? n_tokens : n_vocab};
+    *c = (struct token_counts){.cap = n_tokens < n_vocab ? n_tokens : n_vocab};
     c->place = mem_array(n_vocab, sizeof *c->place);
     c->seen = mem_array(c->cap, sizeof *c->seen);
     if (c->place && c->seen)
         return true;
-    counts_fini(c);
+    token_counts_fini(c);
     return false;
 }
 
-void counts_fini(struct counts *c)
+void token_counts_fini(struct token_counts *c)
 {
     mem_free(c->place);
     mem_free(c->seen);
-    *c = (struct counts){0};
+    *c = (struct token_counts){0};
 }
 
-void counts_add(struct counts *c, int32_t token, bool generated)
+void token_counts_add(struct token_counts *c, int32_t token, bool generated)
 {
     if (c->place[token] == 0) {
         REQUIRE(c->n < c->cap);
-        c->seen[c->n++] = (struct counts_entry){.token = token};
+        c->seen[c->n++] = (struct token_counts_entry){.token = token};
         c->place[token] = c->n;
     }
     c->seen[c->place[token] - 1].generated += generated;

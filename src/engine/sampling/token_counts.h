@@ -10,22 +10,22 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct counts_entry {
+struct token_counts_entry {
     int32_t token;
     uint32_t generated; /* 0: only in the prompt */
 };
 
-struct counts {
+struct token_counts {
     uint32_t *place; /* (n_vocab) */
-    struct counts_entry *seen;
+    struct token_counts_entry *seen;
     uint32_t n;
     uint32_t cap;
 };
 
 /* Room for all tokens of a request of n_tokens, prompt included; false: memory. */
-bool counts_init(struct counts *c, uint32_t n_vocab, uint32_t n_tokens);
-void counts_fini(struct counts *c);
+bool token_counts_init(struct token_counts *c, uint32_t n_vocab, uint32_t n_tokens);
+void token_counts_fini(struct token_counts *c);
 /* token is in the vocabulary. Allocates nothing. */
-void counts_add(struct counts *c, int32_t token, bool generated);
+void token_counts_add(struct token_counts *c, int32_t token, bool generated);
 
 #endif

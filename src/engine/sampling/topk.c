@@ -75,18 +75,18 @@ static uint32_t select_until(struct candidate *c, uint32_t n, double target, boo
     return low;
 }
 
-uint32_t select_count(struct candidate *c, uint32_t n, uint32_t count)
+uint32_t topk_count(struct candidate *c, uint32_t n, uint32_t count)
 {
     return count >= n ? n : select_until(c, n, count, false);
 }
 
-uint32_t select_mass(struct candidate *c, uint32_t n, double mass)
+uint32_t topk_mass(struct candidate *c, uint32_t n, double mass)
 {
     uint32_t chosen = select_until(c, n, mass, true);
     return chosen > 0 ? chosen : 1;
 }
 
-void select_sorted(struct candidate *c, uint32_t n, uint32_t count)
+void topk_sorted(struct candidate *c, uint32_t n, uint32_t count)
 {
-    sort_small(c, select_count(c, n, count));
+    sort_small(c, topk_count(c, n, count));
 }

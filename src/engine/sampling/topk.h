@@ -12,12 +12,12 @@
 #include <stdint.h>
 
 /* The `count` largest, all when there are no more. */
-uint32_t select_count(struct candidate *c, uint32_t n, uint32_t count);
+uint32_t topk_count(struct candidate *c, uint32_t n, uint32_t count);
 /* The fewest largest whose weights add up to at least `mass` (at least one; all when they never
  * do). n >= 1 */
-uint32_t select_mass(struct candidate *c, uint32_t n, double mass);
+uint32_t topk_mass(struct candidate *c, uint32_t n, double mass);
 
-/* select_count for a few, which come out in order. */
-void select_sorted(struct candidate *c, uint32_t n, uint32_t count);
+/* topk_count for a few, which come out in order. */
+void topk_sorted(struct candidate *c, uint32_t n, uint32_t count);
 
 #endif

@@ -19,7 +19,7 @@ static bool has_text(const json_t *object, const char *member, const char *text)
 /* What the steps were found to do. */
 struct found {
     bool replaces; /* spaces become "▁" */
-    enum hf_spaces_prefix prefix;
+    enum hf_sentencepiece_prefix prefix;
     bool other;
 };
 
@@ -31,7 +31,7 @@ static void read_normalizer(const json_t *n, struct found *f)
     if (!n || json_is_null(n) || list)
         return;
     if (has_text(n, "type", "Prepend") && has_text(n, "prepend", META) && !f->replaces)
-        f->prefix = HF_SPACES_ALWAYS;
+        f->prefix = HF_SENTENCEPIECE_ALWAYS;
     else if (has_text(n, "type", "Replace") && has_text(n, "content", META) &&
              has_text(json_object_get(n, "pattern"), "String", " "))
         f->replaces = true;
@@ -44,9 +44,9 @@ static void read_metaspace(const json_t *p, struct found *f)
     const json_t *add = json_object_get(p, "add_prefix_space"); /* older files */
     f->replaces = true;
     if (has_text(p, "prepend_scheme", "first"))
-        f->prefix = HF_SPACES_META_FIRST;
+        f->prefix = HF_SENTENCEPIECE_META_FIRST;
     else if (!has_text(p, "prepend_scheme", "never") && !json_is_false(add))
-        f->prefix = HF_SPACES_META_ALWAYS;
+        f->prefix = HF_SENTENCEPIECE_META_ALWAYS;
     /* a split at "▁" keeps pieces from reaching across words: no score says that */
     f->other |= !has_text(p, "replacement", META) || !json_is_false(json_object_get(p, "split"));
 }
@@ -63,9 +63,9 @@ static void read_pre_tokenizer(const json_t *p, struct found *f)
         f->other = true;
 }
 
-bool hf_spaces_find(const json_t *tokenizer, enum hf_spaces_prefix *out)
+bool hf_sentencepiece_find(const json_t *tokenizer, enum hf_sentencepiece_prefix *out)
 {
-    struct found f = {.prefix = HF_SPACES_NEVER};
+    struct found f = {.prefix = HF_SENTENCEPIECE_NEVER};
     read_normalizer(json_object_get(tokenizer, "normalizer"), &f);
     read_pre_tokenizer(json_object_get(tokenizer, "pre_tokenizer"), &f);
     *out = f.prefix;
@@ -112,8 +112,8 @@ static bool score(const json_t *model, float *scores, uint32_t n_vocab)
     return good;
 }
 
-enum status hf_spaces_scores(const json_t *model, uint32_t n_vocab, struct gguf_build *b,
-                             struct err *err)
+enum status hf_sentencepiece_scores(const json_t *model, uint32_t n_vocab, struct gguf_build *b,
+                                    struct err *err)
 {
     float *scores = mem_array(n_vocab, sizeof *scores);
     if (!scores)
@@ -133,14 +133,14 @@ enum status hf_spaces_scores(const json_t *model, uint32_t n_vocab, struct gguf_
 
 /* --- pieces --------------------------------------------------------------------------------- */
 
-bool hf_spaces_is_byte(const char *piece)
+bool hf_sentencepiece_is_byte(const char *piece)
 {
     static const char digits[] = "0123456789ABCDEFabcdef";
     return strlen(piece) == 6 && memcmp(piece, "<0x", 3) == 0 && strspn(piece + 3, digits) == 2 &&
            piece[5] == '>';
 }
 
-void hf_spaces_plain(struct buf *out, const char *piece)
+void hf_sentencepiece_plain(struct buf *out, const char *piece)
 {
     for (const char *meta; (meta = strstr(piece, META)); piece = meta + strlen(META)) {
         buf_append(out, piece, (size_t)(meta - piece));

@@ -13,26 +13,26 @@
 
 #include <jansson.h>
 
-enum hf_spaces_prefix {
-    HF_SPACES_NEVER,
-    HF_SPACES_ALWAYS, /* before a text and after each added token in it */
+enum hf_sentencepiece_prefix {
+    HF_SENTENCEPIECE_NEVER,
+    HF_SENTENCEPIECE_ALWAYS, /* before a text and after each added token in it */
     /* Metaspace's, which GGUF has no word for: none before a space, and before each, or the first,
      * of these parts. */
-    HF_SPACES_META_ALWAYS,
-    HF_SPACES_META_FIRST,
+    HF_SENTENCEPIECE_META_ALWAYS,
+    HF_SENTENCEPIECE_META_FIRST,
 };
 
 /* Reads normalizer and pre_tokenizer; false when they do anything else. */
-bool hf_spaces_find(const json_t *tokenizer, enum hf_spaces_prefix *out);
+bool hf_sentencepiece_find(const json_t *tokenizer, enum hf_sentencepiece_prefix *out);
 
 /* tokenizer.ggml.scores, (n_vocab) */
-enum status hf_spaces_scores(const json_t *model, uint32_t n_vocab, struct gguf_build *b,
-                             struct err *err);
+enum status hf_sentencepiece_scores(const json_t *model, uint32_t n_vocab, struct gguf_build *b,
+                                    struct err *err);
 
 /* "<0x41>" */
-bool hf_spaces_is_byte(const char *piece);
+bool hf_sentencepiece_is_byte(const char *piece);
 
 /* Appends the piece with every "▁" a space: so llama.cpp looks for added tokens. */
-void hf_spaces_plain(struct buf *out, const char *piece);
+void hf_sentencepiece_plain(struct buf *out, const char *piece);
 
 #endif

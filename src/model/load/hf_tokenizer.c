@@ -110,7 +110,7 @@ static void write_piece(const struct source *s, struct gguf_build *b, uint32_t i
     if (!piece)
         buf_printf(&text, "[PAD%u]", i);
     else if (s->sentencepiece && s->types[i] == VOCAB_USER_DEFINED)
-        hf_spaces_plain(&text, piece);
+        hf_sentencepiece_plain(&text, piece);
     else
         buf_puts(&text, piece);
     gguf_build_element_string(b, buf_str(&text), text.len);
@@ -285,15 +285,15 @@ static void set_sentencepiece_types(struct source *s)
         const char *piece = s->pieces[i];
         if (piece && unknown && strcmp(piece, unknown) == 0)
             s->types[i] = VOCAB_UNKNOWN;
-        else if (piece && hf_spaces_is_byte(piece))
+        else if (piece && hf_sentencepiece_is_byte(piece))
             s->types[i] = VOCAB_BYTE;
     }
 }
 
 static enum status write_sentencepiece(struct source *s, struct gguf_build *b, struct err *err)
 {
-    enum hf_spaces_prefix prefix;
-    if (!hf_spaces_find(s->tokenizer, &prefix))
+    enum hf_sentencepiece_prefix prefix;
+    if (!hf_sentencepiece_find(s->tokenizer, &prefix))
         return unsupported(err, "normalizer",
                            "one that makes spaces \"\xe2\x96\x81\", as Llama 2's or Gemma's");
     s->sentencepiece = true;
@@ -301,11 +301,11 @@ static enum status write_sentencepiece(struct source *s, struct gguf_build *b, s
     gguf_build_string(b, "tokenizer.ggml.model", "llama");
     gguf_build_string(b, "tokenizer.ggml.pre", "default");
     write_pieces(s, b);
-    enum status st = hf_spaces_scores(s->model, s->n_vocab, b, err);
-    gguf_build_bool(b, "tokenizer.ggml.add_space_prefix", prefix != HF_SPACES_NEVER);
-    if (prefix == HF_SPACES_META_FIRST || prefix == HF_SPACES_META_ALWAYS)
+    enum status st = hf_sentencepiece_scores(s->model, s->n_vocab, b, err);
+    gguf_build_bool(b, "tokenizer.ggml.add_space_prefix", prefix != HF_SENTENCEPIECE_NEVER);
+    if (prefix == HF_SENTENCEPIECE_META_FIRST || prefix == HF_SENTENCEPIECE_META_ALWAYS)
         gguf_build_string(b, TOKENIZER_METASPACE,
-                          prefix == HF_SPACES_META_FIRST ? "first" : "always");
+                          prefix == HF_SENTENCEPIECE_META_FIRST ? "first" : "always");
     write_specials(s, b);
     return st;
 }

@@ -17,7 +17,7 @@ static bool is_folder(const char *path)
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-enum status source_open(struct gguf **out, const char *path, struct err *err)
+enum status model_file_open(struct gguf **out, const char *path, struct err *err)
 {
     if (hf_folder_is(path))
         return hf_folder_open(out, path, err);
@@ -29,7 +29,7 @@ enum status source_open(struct gguf **out, const char *path, struct err *err)
     return gguf_open(out, path, err);
 }
 
-enum status source_model(struct model **out, const struct gguf *g, struct err *err)
+enum status model_file_load(struct model **out, const struct gguf *g, struct err *err)
 {
     char original[160];
     enum status st = model_bind(out, g, err);
@@ -95,7 +95,7 @@ static enum status open_json(struct tokenizer **out, const struct gguf *g, struc
     return st;
 }
 
-enum status source_tokenizer(struct tokenizer **out, const struct gguf *g, struct err *err)
+enum status model_file_tokenizer(struct tokenizer **out, const struct gguf *g, struct err *err)
 {
     bool folder = !gguf_value(g, KEY_MODEL) && hf_folder_is(gguf_path(g));
     enum status st = folder ? open_json(out, g, err) : tokenizer_open(out, g, err);

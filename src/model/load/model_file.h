@@ -8,11 +8,11 @@
 #include "text/tokenizer/tokenizer.h"
 
 /* Closed with gguf_close. */
-enum status source_open(struct gguf **out, const char *path, struct err *err);
+enum status model_file_open(struct gguf **out, const char *path, struct err *err);
 
 /* The model and the tokenizer of an open source. Errors name path and tensor or key, tensors by the
  * names that the source has for them. */
-enum status source_model(struct model **out, const struct gguf *g, struct err *err);
-enum status source_tokenizer(struct tokenizer **out, const struct gguf *g, struct err *err);
+enum status model_file_load(struct model **out, const struct gguf *g, struct err *err);
+enum status model_file_tokenizer(struct tokenizer **out, const struct gguf *g, struct err *err);
 
 #endif

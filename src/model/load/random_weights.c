@@ -198,7 +198,7 @@ static enum status size_tensors(struct making *m, enum tensor_type type, const c
     enum status st = assemble(&g, m, path, NULL, err);
     for (size_t i = 0; i < m->n_tensors && !st; i++) {
         struct tensor *t = &m->tensors[i];
-        t->type = recast_choose(g, t, type);
+        t->type = requantize_choose(g, t, type);
         t->size = (size_t)t->dims[1] * tensor_row_bytes(t->type, (size_t)t->dims[0]);
         m->dummy->bytes += (t->size + LINE - 1) / LINE * LINE;
     }
@@ -264,7 +264,8 @@ static enum status fill_tensors(struct making *m, struct err *err)
     return STATUS_OK;
 }
 
-enum status dummy_open(struct gguf **out, const char *path, enum tensor_type type, struct err *err)
+enum status random_weights_open(struct gguf **out, const char *path, enum tensor_type type,
+                                struct err *err)
 {
     struct making m = {.dummy = mem_zalloc(sizeof *m.dummy), .random = 0x9e3779b97f4a7c15u};
     enum status st = m.dummy ? read_shape(&m, path, err) : no_memory(err);

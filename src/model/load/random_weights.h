@@ -6,8 +6,9 @@
 #include "weights/gguf.h"
 
 /* Makes the model that the config.json at `path` describes, matrices of `type` (one that
- * quantize_has) as recast_choose gives it to each, and a tokenizer of bytes. The same every time.
- * Its text is noise. Closed with gguf_close. */
-enum status dummy_open(struct gguf **out, const char *path, enum tensor_type type, struct err *err);
+ * quantize_has) as requantize_choose gives it to each, and a tokenizer of bytes. The same every
+ * time. Its text is noise. Closed with gguf_close. */
+enum status random_weights_open(struct gguf **out, const char *path, enum tensor_type type,
+                                struct err *err);
 
 #endif

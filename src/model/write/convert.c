@@ -18,7 +18,7 @@
 /* A file under way. */
 struct writer {
     const struct loader *l;
-    const struct recast_options *o;
+    const struct requantize_options *o;
     struct pool *pool;
     FILE *file;
     char *chunk; /* (CHUNK), or one row if that is longer */
@@ -102,7 +102,7 @@ static size_t rows_of(const struct tensor *t)
 static struct tensor target_of(const struct writer *w, const struct tensor *t)
 {
     struct tensor out = *t;
-    out.type = recast_choose(w->l->gguf, t, w->o->type);
+    out.type = requantize_choose(w->l->gguf, t, w->o->type);
     out.size = rows_of(t) * tensor_row_bytes(out.type, (size_t)t->dims[0]);
     return out;
 }
@@ -154,14 +154,14 @@ static bool is_reordered(const struct writer *w, const struct tensor *t)
 }
 
 static enum status write_rows(struct writer *w, const struct tensor *shown,
-                              struct recast_rows *rows, size_t n_rows, struct err *err)
+                              struct requantize_rows *rows, size_t n_rows, struct err *err)
 {
     size_t row_bytes = tensor_row_bytes(rows->to, (size_t)rows->from->dims[0]);
     size_t step = w->chunk_size / row_bytes;
     for (rows->begin = 0; rows->begin < n_rows; rows->begin = rows->end) {
         rows->end = n_rows - rows->begin < step ? n_rows : rows->begin + step;
         rows->out = w->chunk;
-        if (!recast_rows(w->pool, rows))
+        if (!requantize_rows(w->pool, rows))
             return err_param(err, STATUS_INVALID, shown->name,
                              "%s: tensor %s: expected values that %s can hold, found one that is "
                              "not finite or too large",
@@ -180,7 +180,7 @@ static enum status write_tensor(struct writer *w, const struct tensor *t, struct
     static const char zeros[GGUF_BUILD_ALIGNMENT];
     const struct model_config *c = &w->l->model->config;
     struct tensor target = target_of(w, t), column = *t;
-    struct recast_rows rows = {.from = t, .to = target.type};
+    struct requantize_rows rows = {.from = t, .to = target.type};
     size_t n_rows = rows_of(t);
     if (is_reordered(w, t)) {
         if (t->n_dims == 1) { /* a bias: its values are rows of one */
@@ -260,8 +260,9 @@ static enum status write_file(struct writer *w, const char *part, const char *pa
     return st;
 }
 
-enum status convert_write(const struct loader *l, const char *path, const struct recast_options *o,
-                          struct convert_result *out, struct err *err)
+enum status convert_write(const struct loader *l, const char *path,
+                          const struct requantize_options *o, struct convert_result *out,
+                          struct err *err)
 {
     struct writer w = {.l = l, .o = o};
     struct buf part = {0};

@@ -11,10 +11,11 @@ struct convert_result {
 };
 
 /* Writes the model of `l` (opened model_only will do) to `path`, matrices in o->type where
- * recast_choose says so. What was a folder gets its tokenizer's keys and, where the architecture's
- * GGUF files have rotary pairs as neighbours, its query and key rows in that order. The file takes
- * its name when it is complete. */
-enum status convert_write(const struct loader *l, const char *path, const struct recast_options *o,
-                          struct convert_result *out, struct err *err);
+ * requantize_choose says so. What was a folder gets its tokenizer's keys and, where the
+ * architecture's GGUF files have rotary pairs as neighbours, its query and key rows in that order.
+ * The file takes its name when it is complete. */
+enum status convert_write(const struct loader *l, const char *path,
+                          const struct requantize_options *o, struct convert_result *out,
+                          struct err *err);
 
 #endif

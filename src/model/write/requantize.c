@@ -28,7 +28,7 @@ static const struct {
     {"q4_0", "4 bits, blocks of 32", TENSOR_Q4_0},
 };
 
-bool recast_type_at(size_t i, const char **name, const char **about)
+bool requantize_type_at(size_t i, const char **name, const char **about)
 {
     if (i >= sizeof types / sizeof types[0])
         return false;
@@ -37,7 +37,7 @@ bool recast_type_at(size_t i, const char **name, const char **about)
     return true;
 }
 
-enum tensor_type recast_type_of(size_t i)
+enum tensor_type requantize_type_of(size_t i)
 {
     REQUIRE(i < sizeof types / sizeof types[0]);
     return types[i].type;
@@ -49,8 +49,8 @@ static bool is_head(const struct gguf *g, const struct tensor *t)
     return strcmp(t->name, head) == 0;
 }
 
-enum tensor_type recast_choose(const struct gguf *g, const struct tensor *t,
-                               enum tensor_type wanted)
+enum tensor_type requantize_choose(const struct gguf *g, const struct tensor *t,
+                                   enum tensor_type wanted)
 {
     if (t->n_dims == 1 || strcmp(t->name, "position_embd.weight") == 0)
         return TENSOR_F32;
@@ -62,7 +62,7 @@ enum tensor_type recast_choose(const struct gguf *g, const struct tensor *t,
 /* --- rows ----------------------------------------------------------------------------------- */
 
 struct rows_job {
-    const struct recast_rows *r;
+    const struct requantize_rows *r;
     struct kernels k;
     struct pool *pool;
     atomic_bool failed;
@@ -71,7 +71,7 @@ struct rows_job {
 /* Row by row in spans: whole blocks of both types, whose sizes divide SPAN. */
 static bool recast_row(const struct rows_job *job, size_t row)
 {
-    const struct recast_rows *r = job->r;
+    const struct requantize_rows *r = job->r;
     const struct tensor *t = r->from;
     _Alignas(LINE) float values[SPAN];
     size_t n = t->dims[0], source = r->source ? r->source[row] : row;
@@ -101,7 +101,7 @@ static void recast_slice(void *arg, int worker)
 }
 
 /* The reference kernels: what a weight becomes must not depend on the machine. */
-bool recast_rows(struct pool *pool, const struct recast_rows *r)
+bool requantize_rows(struct pool *pool, const struct requantize_rows *r)
 {
     struct rows_job job = {.r = r, .pool = pool};
     kernels_fill(&job.k, 0);
@@ -143,7 +143,7 @@ static enum status map_copies(struct recast *r, const struct gguf *g, enum tenso
 {
     for (size_t i = 0; i < gguf_tensor_count(g); i++) {
         const struct tensor *t = gguf_tensor_at(g, i);
-        enum tensor_type type = recast_choose(g, t, wanted);
+        enum tensor_type type = requantize_choose(g, t, wanted);
         r->bytes += type == t->type ? 0 : padded(size_as(t, type));
     }
     if (r->bytes > mem_available())
@@ -173,22 +173,23 @@ static void give_back(const struct tensor *t)
 }
 
 static enum status fill_copies(struct recast *r, const struct gguf *g, struct tensor *tensors,
-                               const struct recast_options *o, struct pool *pool, struct err *err)
+                               const struct requantize_options *o, struct pool *pool,
+                               struct err *err)
 {
     size_t at = 0;
     for (size_t i = 0; i < gguf_tensor_count(g); i++) {
         const struct tensor *t = gguf_tensor_at(g, i);
-        enum tensor_type type = recast_choose(g, t, o->type);
+        enum tensor_type type = requantize_choose(g, t, o->type);
         tensors[i] = *t;
         if (type == t->type)
             continue;
-        const struct recast_rows rows = {
+        const struct requantize_rows rows = {
             .from = t,
             .to = type,
             .end = (size_t)(t->dims[1] * t->dims[2] * t->dims[3]),
             .out = r->copies + at,
         };
-        if (!recast_rows(pool, &rows))
+        if (!requantize_rows(pool, &rows))
             return err_param(err, STATUS_INVALID, t->name,
                              "%s: tensor %s: expected values that %s can hold, found one that is "
                              "not finite or too large",
@@ -225,7 +226,7 @@ static enum status assemble(struct gguf **g, struct recast *r, const struct tens
     return STATUS_OK;
 }
 
-enum status recast_model(struct gguf **g, const struct recast_options *o, struct err *err)
+enum status requantize_model(struct gguf **g, const struct requantize_options *o, struct err *err)
 {
     struct pool *pool = NULL;
     struct recast *r = mem_zalloc(sizeof *r);

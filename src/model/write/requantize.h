@@ -11,7 +11,7 @@
 #include "base/err.h"
 #include "weights/gguf.h"
 
-struct recast_options {
+struct requantize_options {
     enum tensor_type type; /* one that quantize_has */
     int n_threads;         /* >= 1 */
     /* Called with how much is done (0 .. 1); may be NULL. */
@@ -19,17 +19,17 @@ struct recast_options {
     void *arg;
 };
 
-/* Names the types that can be asked for, for names_find; recast_type_of: which one. */
-bool recast_type_at(size_t i, const char **name, const char **about);
-enum tensor_type recast_type_of(size_t i);
+/* Names the types that can be asked for, for name_table_find; requantize_type_of: which one. */
+bool requantize_type_at(size_t i, const char **name, const char **about);
+enum tensor_type requantize_type_of(size_t i);
 
 /* What `t` of model `g` becomes. */
-enum tensor_type recast_choose(const struct gguf *g, const struct tensor *t,
-                               enum tensor_type wanted);
+enum tensor_type requantize_choose(const struct gguf *g, const struct tensor *t,
+                                   enum tensor_type wanted);
 
 /* Some rows of a tensor, [begin, end) of all of its rows, in another type. Row i of the result is
  * row source[i] of the tensor; NULL: the rows stay in order. */
-struct recast_rows {
+struct requantize_rows {
     const struct tensor *from;
     enum tensor_type to;
     const uint32_t *source;
@@ -40,11 +40,11 @@ struct recast_rows {
 struct pool;
 
 /* By all threads of the pool. False: a value does not fit the type. */
-bool recast_rows(struct pool *pool, const struct recast_rows *r);
+bool requantize_rows(struct pool *pool, const struct requantize_rows *r);
 
 /* Replaces *g by the same model in the wanted type: the copies are in memory of their own, the
  * original's pages are given back. After an error *g is fit for gguf_close only. Errors name the
  * tensor. */
-enum status recast_model(struct gguf **g, const struct recast_options *o, struct err *err);
+enum status requantize_model(struct gguf **g, const struct requantize_options *o, struct err *err);
 
 #endif

@@ -1,6 +1,6 @@
 #include "text/template/jinja_utf8.h"
 
-#include "text/utf8.h"
+#include "base/utf8.h"
 
 #include <utf8proc.h>
 

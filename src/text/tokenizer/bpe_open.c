@@ -4,7 +4,7 @@
 #include "base/mem.h"
 #include "text/tokenizer/bpe_internal.h"
 #include "text/tokenizer/byte_level.h"
-#include "text/utf8.h"
+#include "base/utf8.h"
 
 #include <stdio.h>
 #include <stdlib.h>

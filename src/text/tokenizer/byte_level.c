@@ -1,6 +1,6 @@
 #include "text/tokenizer/byte_level.h"
 
-#include "text/utf8.h"
+#include "base/utf8.h"
 
 /* The byte that a character stands for; -1 when it is not in the alphabet. */
 static int byte_of(uint32_t cp)

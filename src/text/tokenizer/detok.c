@@ -1,6 +1,6 @@
 #include "text/tokenizer/detok.h"
 
-#include "text/utf8.h"
+#include "base/utf8.h"
 
 #include <string.h>
 

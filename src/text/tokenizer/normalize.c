@@ -2,7 +2,7 @@
 
 #include "base/mem.h"
 #include "text/tokenizer/regex.h"
-#include "text/utf8.h"
+#include "base/utf8.h"
 
 #include <string.h>
 #include <utf8proc.h>

@@ -3,7 +3,7 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "text/tokenizer/regex.h"
-#include "text/utf8.h"
+#include "base/utf8.h"
 
 #include <string.h>
 

@@ -46,13 +46,13 @@
     "[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\\r\\n]*|" LINES "|" SPACES
 #define DIGIT "\\p{N}"
 
-struct row {
+struct logits_row {
     const char *names[MAX_NAMES];
     const char *regexes[MAX_REGEXES + 1];
     struct pretok_traits traits;
 };
 
-static const struct row rows[] = {
+static const struct logits_row rows[] = {
     {
         .names = {"smollm", "starcoder", "refact", "command-r", "codeshell", "exaone", "minerva-7b",
                   "mellum2"},
@@ -116,7 +116,7 @@ static const struct row rows[] = {
     },
 };
 
-static const struct row *find_row(const char *name, size_t len)
+static const struct logits_row *find_row(const char *name, size_t len)
 {
     for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++)
         for (int i = 0; i < MAX_NAMES && rows[r].names[i] != NULL; i++)
@@ -128,7 +128,7 @@ static const struct row *find_row(const char *name, size_t len)
 enum status pretok_open(struct pretok **out, struct pretok_traits *traits, const char *name,
                         size_t len, struct err *err)
 {
-    const struct row *row = find_row(name, len);
+    const struct logits_row *row = find_row(name, len);
     enum status status = STATUS_OK;
 
     if (row == NULL)

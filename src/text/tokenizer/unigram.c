@@ -1,7 +1,7 @@
 #include "text/tokenizer/unigram.h"
 
 #include "base/mem.h"
-#include "text/utf8.h"
+#include "base/utf8.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -9,18 +9,18 @@
 #include <string.h>
 #include <unistd.h>
 
-static const struct salt_secret process = {.bytes = "the secret of this very process"};
+static const struct key_secret process = {.bytes = "the secret of this very process"};
 
-static struct prefix_salt salt_with(const struct salt_secret *key, struct prefix_salt asked)
+static struct prefix_salt salt_with(const struct key_secret *key, struct prefix_salt asked)
 {
-    assert_int_equal(salt_of_key(&asked, key, NULL), STATUS_OK);
+    assert_int_equal(cache_salt_of_key(&asked, key, NULL), STATUS_OK);
     return asked;
 }
 
-static struct salt_secret secret_of(const char *key)
+static struct key_secret secret_of(const char *key)
 {
-    struct salt_secret s;
-    assert_int_equal(salt_secret_of_key(&s, &process, key, strlen(key), NULL), STATUS_OK);
+    struct key_secret s;
+    assert_int_equal(cache_salt_secret_of_key(&s, &process, key, strlen(key), NULL), STATUS_OK);
     return s;
 }
 
@@ -32,7 +32,7 @@ static void hmac_is_that_of_the_standard(void **state)
                                           0xce, 0x28, 0x7d, 0xd3, 0x5b, 0xdc, 0xa9, 0xd0,
                                           0x71, 0x95, 0xdc, 0x9f, 0x82, 0x53, 0x17, 0x49,
                                           0x5b, 0x77, 0x64, 0xaf, 0x51, 0x68, 0xab, 0x96};
-    struct salt_secret s = secret_of("sk-one");
+    struct key_secret s = secret_of("sk-one");
     assert_memory_equal(s.bytes, key, sizeof key);
 }
 
@@ -42,7 +42,7 @@ static void each_key_and_each_asked_salt_has_its_own(void **state)
     struct prefix_salt all[6];
     const struct prefix_salt asked[] = {{{0, 0}}, {{1, 0}}, {{0, 1}}};
     for (int i = 0; i < 3; i++) {
-        struct salt_secret one = secret_of("sk-one"), two = secret_of("sk-two");
+        struct key_secret one = secret_of("sk-one"), two = secret_of("sk-two");
         all[i] = salt_with(&one, asked[i]);
         all[3 + i] = salt_with(&two, asked[i]);
         struct prefix_salt again = salt_with(&one, asked[i]);
@@ -57,7 +57,7 @@ static void each_key_and_each_asked_salt_has_its_own(void **state)
 static void no_asked_salt_names_another(void **state)
 {
     (void)state;
-    struct salt_secret one = secret_of("sk-one"), two = secret_of("sk-two");
+    struct key_secret one = secret_of("sk-one"), two = secret_of("sk-two");
     struct prefix_salt none = {{0, 0}}, others = salt_with(&two, none);
     const struct prefix_salt asked[] = {none, prefix_public, others};
     for (int i = 0; i < 3; i++) {
@@ -70,9 +70,9 @@ static void no_asked_salt_names_another(void **state)
 static void processes_differ(void **state)
 {
     (void)state;
-    struct salt_secret a, b;
-    assert_int_equal(salt_secret_make(&a, NULL), STATUS_OK);
-    assert_int_equal(salt_secret_make(&b, NULL), STATUS_OK);
+    struct key_secret a, b;
+    assert_int_equal(cache_salt_secret_make(&a, NULL), STATUS_OK);
+    assert_int_equal(cache_salt_secret_make(&b, NULL), STATUS_OK);
     assert_memory_not_equal(&a, &b, sizeof a);
 }
 
@@ -89,9 +89,9 @@ static struct keys *keys_of(const char *text)
     return k;
 }
 
-static struct salt_secret secret_for(const struct keys *k, const char *authorization)
+static struct key_secret secret_for(const struct keys *k, const char *authorization)
 {
-    struct salt_secret out;
+    struct key_secret out;
     uint64_t id;
     assert_int_equal(keys_check(k, authorization, &id, NULL), STATUS_OK);
     assert_int_equal(keys_secret(k, id, &process, &out, NULL), STATUS_OK);
@@ -103,9 +103,9 @@ static void a_key_keeps_its_salts_wherever_it_stands(void **state)
     (void)state;
     unsetenv("FIRSTLIGHT_API_KEY");
     struct keys *before = keys_of("sk-one\nsk-two\n"), *after = keys_of("sk-0\nsk-two\nsk-one\n");
-    const struct salt_secret one = secret_for(before, "Bearer sk-one"),
-                             two = secret_for(before, "Bearer sk-two"),
-                             one_after = secret_for(after, "Bearer sk-one");
+    const struct key_secret one = secret_for(before, "Bearer sk-one"),
+                            two = secret_for(before, "Bearer sk-two"),
+                            one_after = secret_for(after, "Bearer sk-one");
     assert_memory_not_equal(&one, &two, sizeof one);
     assert_memory_equal(&one, &one_after, sizeof one);
     keys_free(before);

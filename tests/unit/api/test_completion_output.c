@@ -74,16 +74,17 @@ static struct hold *via_unsent(const struct http_exchange *x)
     return &unsent;
 }
 
-static const struct http_via client = {.add_header = via_add_header,
-                                       .reply = via_reply,
-                                       .stream_write = via_write,
-                                       .stream_end = via_end,
-                                       .stream_waiting = via_waiting,
-                                       .unsent = via_unsent};
+static const struct http_transport client = {.add_header = via_add_header,
+                                             .reply = via_reply,
+                                             .stream_write = via_write,
+                                             .stream_end = via_end,
+                                             .stream_waiting = via_waiting,
+                                             .unsent = via_unsent};
 
-static void slow_choice(struct buf *out, const struct answer *a, const struct answer_choice *c)
+static void slow_choice(struct buf *out, const struct openai_response *a,
+                        const struct openai_response_choice *c)
 {
-    stream_form.choice(out, a, c);
+    openai_sse_format.choice(out, a, c);
     hand.clock.now_us += CHOICE_US;
 }
 
@@ -91,8 +92,8 @@ static void slow_choice(struct buf *out, const struct answer *a, const struct an
 struct scene {
     struct server server;
     struct http_exchange x;
-    struct call call;
-    struct form form;
+    struct completion call;
+    struct wire_format form;
 };
 
 static uint32_t wanted_logprobs; /* 0: none */
@@ -113,23 +114,23 @@ static void begin(struct scene *s, bool streaming, uint32_t n, const uint32_t *m
     struct engine_options options = {0};
     memset(&got, 0, sizeof got);
     by_hand_open(&hand, 64, &options);
-    *s = (struct scene){.x = {.via = &client, .request_id = "r"}, .form = stream_form};
+    *s = (struct scene){.x = {.via = &client, .request_id = "r"}, .form = openai_sse_format};
     metrics_init(&s->server.metrics);
     s->server.engine = hand.engine;
     s->form.choice = slow_choice;
-    s->call = (struct call){.server = &s->server,
-                            .x = &s->x,
-                            .choices = mem_array(n, sizeof(struct choice)),
-                            .n_choices = n,
-                            .n_live = n,
-                            .form = &s->form,
-                            .ask = {.n = n},
-                            .streaming = streaming,
-                            .answer = {.id = "id", .model = "m"}};
+    s->call = (struct completion){.server = &s->server,
+                                  .x = &s->x,
+                                  .choices = mem_array(n, sizeof(struct choice)),
+                                  .n_choices = n,
+                                  .n_live = n,
+                                  .form = &s->form,
+                                  .ask = {.n = n},
+                                  .streaming = streaming,
+                                  .answer = {.id = "id", .model = "m"}};
     struct err e;
-    assert_int_equal(asked_make(&s->call.ask.prompts, 1, &e), STATUS_OK);
+    assert_int_equal(prompts_make(&s->call.ask.prompts, 1, &e), STATUS_OK);
     s->server.base = event_base_new();
-    event_assign(&s->call.timer, s->server.base, -1, 0, reply_timer, &s->call);
+    event_assign(&s->call.timer, s->server.base, -1, 0, completion_output_timer, &s->call);
     http_hold_answer(&s->x, &s->call.kept);
     for (uint32_t i = 0; i < n; i++)
         submit(s, i, max_tokens[i]);
@@ -139,7 +140,7 @@ static void take_events(void)
 {
     struct request *r;
     while ((r = engine_next_event(hand.engine)))
-        reply_news(request_user(r));
+        completion_output_news(request_user(r));
 }
 
 /* Runs to the end of the answer, and gives what its `ttft` says. */
@@ -147,7 +148,7 @@ static json_t *finish(struct scene *s)
 {
     do
         take_events();
-    while (!got.ended && engine_turn(hand.engine));
+    while (!got.ended && engine_thread_turn(hand.engine));
     assert_true(got.ended && s->call.n_live == 0);
     const char *figures = strstr(got.text[got.n - 1], "\"ttft\":");
     assert_non_null(figures);
@@ -165,8 +166,8 @@ static void close_scene(struct scene *s)
 {
     buf_fini(&s->call.out);
     buf_fini(&s->call.logprobs);
-    reply_drop(&s->call);
-    asked_fini(&s->call.ask.prompts);
+    completion_output_drop(&s->call);
+    prompts_fini(&s->call.ask.prompts);
     mem_free(s->call.choices);
     event_base_free(s->server.base);
     fake_close_by_hand(hand.engine);
@@ -270,12 +271,12 @@ static void test_a_broken_answer_is_not_made(void **state)
     sem_init(&gate, 0, 0);
     assert_int_equal(text_worker_open(&s.server.text, s.server.base, 4, &e), STATUS_OK);
     assert_true(text_worker_submit(s.server.text, &busy));
-    while (!s.call.choices[0].making && engine_turn(hand.engine))
+    while (!s.call.choices[0].making && engine_thread_turn(hand.engine))
         take_events();
     assert_true(s.call.choices[0].making && s.call.n_live == 2);
     engine_cancel(hand.engine, s.call.choices[1].r);
     for (int i = 0; i < 2; i++) {
-        engine_turn(hand.engine);
+        engine_thread_turn(hand.engine);
         take_events();
     }
     assert_true(got.ended);
@@ -291,7 +292,8 @@ static void test_a_broken_answer_is_not_made(void **state)
 
 static size_t choice_bytes;
 
-static void large_choice(struct buf *out, const struct answer *a, const struct answer_choice *c)
+static void large_choice(struct buf *out, const struct openai_response *a,
+                         const struct openai_response_choice *c)
 {
     (void)a, (void)c;
     if (!buf_reserve(out, choice_bytes))
@@ -301,16 +303,16 @@ static void large_choice(struct buf *out, const struct answer *a, const struct a
     out->data[out->len] = '\0';
 }
 
-static struct budget budget;
+static struct byte_budget budget;
 
 /* Two choices, of which one is done long before the other. */
 static void begin_large(struct scene *s, size_t bytes, size_t most)
 {
-    struct client who = clients_of_address(NULL);
+    struct client who = client_limit_of_address(NULL);
     choice_bytes = bytes;
-    budget_init(&budget, most);
+    byte_budget_init(&budget, most);
     unsent = (struct hold){0};
-    assert_true(budget_open(&unsent, &budget, &who));
+    assert_true(byte_budget_open(&unsent, &budget, &who));
     begin(s, false, 2, (const uint32_t[]){3, 60});
     s->form.choice = large_choice;
 }
@@ -319,9 +321,9 @@ static void run_until(const struct scene *s, uint32_t n_live)
 {
     struct request *r;
     for (bool more = true; s->call.n_live > n_live && more;) {
-        more = engine_turn(hand.engine);
+        more = engine_thread_turn(hand.engine);
         while ((r = engine_next_event(hand.engine)))
-            reply_news(request_user(r));
+            completion_output_news(request_user(r));
     }
     assert_int_equal(s->call.n_live, n_live);
 }
@@ -330,7 +332,7 @@ static void end_large(struct scene *s)
 {
     close_scene(s);
     assert_int_equal(budget.held, 0);
-    budget_end(&unsent);
+    byte_budget_end(&unsent);
     unsent = (struct hold){0};
 }
 

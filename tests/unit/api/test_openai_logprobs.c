@@ -55,11 +55,12 @@ static void fill(struct answer_of *a, const char *text, const int32_t *tokens, c
 }
 
 /* What comes now; NULL when nothing does. */
-static json_t *put(enum openai_kind kind, const struct answer_of *a, struct token_cursor *cursor)
+static json_t *put(enum openai_kind kind, const struct answer_of *a,
+                   struct openai_logprobs_cursor *cursor)
 {
     struct buf b = {0};
     json_t *v = NULL;
-    if (token_json_put(&b, kind, world.tokenizer, &a->all, NULL, cursor)) {
+    if (openai_logprobs_put(&b, kind, world.tokenizer, &a->all, NULL, cursor)) {
         v = json_loads(buf_str(&b), JSON_REJECT_DUPLICATES, NULL);
         assert_non_null(v);
     } else {
@@ -69,8 +70,8 @@ static json_t *put(enum openai_kind kind, const struct answer_of *a, struct toke
     return v;
 }
 
-static void expect(enum openai_kind kind, const struct answer_of *a, struct token_cursor *cursor,
-                   const char *expected)
+static void expect(enum openai_kind kind, const struct answer_of *a,
+                   struct openai_logprobs_cursor *cursor, const char *expected)
 {
     json_t *found = put(kind, a, cursor), *wanted = json_loads(expected, 0, NULL);
     assert_non_null(wanted);
@@ -82,7 +83,7 @@ static void expect(enum openai_kind kind, const struct answer_of *a, struct toke
     json_decref(wanted);
 }
 
-static size_t count(const struct answer_of *a, struct token_cursor *cursor)
+static size_t count(const struct answer_of *a, struct openai_logprobs_cursor *cursor)
 {
     json_t *v = put(OPENAI_COMPLETION, a, cursor);
     size_t n = json_array_size(json_object_get(v, "tokens"));
@@ -94,14 +95,14 @@ static void both_dialects(void **state)
 {
     (void)state;
     struct answer_of a;
-    struct token_cursor cursor = {0};
+    struct openai_logprobs_cursor cursor = {0};
     fill(&a, "ab", (int32_t[]){AB}, (size_t[]){0}, 1);
     expect(OPENAI_CHAT, &a, &cursor,
            "{\"content\":[{\"token\":\"ab\",\"logprob\":-0.5,\"bytes\":[97,98],\"top_logprobs\":["
            "{\"token\":\"ab\",\"logprob\":-0.5,\"bytes\":[97,98]},"
            "{\"token\":\"z\",\"logprob\":-9999,\"bytes\":[122]}]}],\"refusal\":null}");
     assert_null(put(OPENAI_CHAT, &a, &cursor));
-    cursor = (struct token_cursor){0};
+    cursor = (struct openai_logprobs_cursor){0};
     expect(OPENAI_COMPLETION, &a, &cursor,
            "{\"tokens\":[\"ab\"],\"token_logprobs\":[-0.5],"
            "\"top_logprobs\":[{\"ab\":-0.5,\"z\":-9999}],\"text_offset\":[0]}");
@@ -111,7 +112,7 @@ static void the_token_itself_is_among_the_alternatives(void **state)
 {
     (void)state;
     struct answer_of a;
-    struct token_cursor cursor = {0};
+    struct openai_logprobs_cursor cursor = {0};
     fill(&a, "a", (int32_t[]){A}, (size_t[]){0}, 1);
     a.rows[1] = (struct token_logprob){B, -0.25f};
     expect(OPENAI_COMPLETION, &a, &cursor,
@@ -124,7 +125,7 @@ static void parts_of_characters(void **state)
 {
     (void)state;
     struct answer_of a;
-    struct token_cursor cursor = {0};
+    struct openai_logprobs_cursor cursor = {0};
     const int32_t tokens[] = {A, C3, A9, B};
     const size_t before[] = {0, 1, 1, 3};
     fill(&a, "a\u00e9b", tokens, before, 4);
@@ -136,7 +137,7 @@ static void parts_of_characters(void **state)
     assert_true(json_equal(json_object_get(v, "text_offset"), wanted));
     json_decref(wanted);
     json_decref(v);
-    cursor = (struct token_cursor){0};
+    cursor = (struct openai_logprobs_cursor){0};
     v = put(OPENAI_CHAT, &a, &cursor);
     const json_t *part = json_array_get(json_object_get(v, "content"), 1);
     assert_string_equal(json_string_value(json_object_get(part, "token")), "\\xc3");
@@ -149,9 +150,9 @@ static void the_prompt_goes_first(void **state)
 {
     (void)state;
     struct answer_of a;
-    struct token_cursor cursor = {0};
+    struct openai_logprobs_cursor cursor = {0};
     const int32_t ids[] = {FAKE_START, C3, A9, A};
-    const struct token_prompt prompt = {ids, 4, "\u00e9a", 3};
+    const struct openai_logprobs_prompt prompt = {ids, 4, "\u00e9a", 3};
     struct token_logprob rows[4 * 3] = {{0, 0}};
     for (int i = 1; i < 4; i++)
         rows[3 * i] = rows[3 * i + 1] = rows[3 * i + 2] = (struct token_logprob){ids[i], (float)-i};
@@ -161,7 +162,7 @@ static void the_prompt_goes_first(void **state)
     for (int round = 0; round < 2; round++) {
         struct buf b = {0};
         assert_true(
-            token_json_put(&b, OPENAI_COMPLETION, world.tokenizer, &a.all, &prompt, &cursor));
+            openai_logprobs_put(&b, OPENAI_COMPLETION, world.tokenizer, &a.all, &prompt, &cursor));
         assert_string_equal(
             buf_str(&b),
             round == 0
@@ -181,14 +182,14 @@ static void held_text_holds_its_tokens(void **state)
 {
     (void)state;
     struct answer_of a;
-    struct token_cursor cursor = {0};
+    struct openai_logprobs_cursor cursor = {0};
     const int32_t tokens[] = {A, B, A, B};
     const size_t before[] = {0, 1, 2, 3};
     fill(&a, "abab", tokens, before, 3);
     a.all.text_len = 1;
     assert_int_equal(count(&a, &cursor), 1);
     assert_int_equal(count(&a, &cursor), 0);
-    struct token_cursor other = cursor;
+    struct openai_logprobs_cursor other = cursor;
     a.all.n_tokens = 4;
     a.all.finish = FINISH_STOP; /* it was one */
     assert_int_equal(count(&a, &cursor), 0);
@@ -202,7 +203,7 @@ static void the_end_token_has_no_entry(void **state)
 {
     (void)state;
     struct answer_of a;
-    struct token_cursor cursor = {0}, ignoring = {.ends_shown = true};
+    struct openai_logprobs_cursor cursor = {0}, ignoring = {.ends_shown = true};
     const int32_t tokens[] = {A, FAKE_END};
     const size_t before[] = {0, 1};
     fill(&a, "a", tokens, before, 2);
@@ -223,7 +224,7 @@ static void pieces_make_the_whole(void **state)
     for (uint32_t n = 0; n <= 8; n++)
         for (size_t shown = 0; shown <= 10; shown++) {
             struct answer_of a;
-            struct token_cursor cursor = {0};
+            struct openai_logprobs_cursor cursor = {0};
             fill(&a, text, tokens, before, n);
             if (shown > (n < 8 ? before[n] : 10) || ((unsigned char)text[shown] & 0xc0) == 0x80)
                 continue;

@@ -21,7 +21,7 @@ static enum status parse(struct openai_request *q, enum openai_kind kind, const 
                                          : "\"prompt\":\"hi\"",
                      *members ? "," : "", members);
     assert_true(n > 0 && (size_t)n < sizeof body);
-    return openai_parse(q, kind, body, (size_t)n, e);
+    return openai_request_parse(q, kind, body, (size_t)n, e);
 }
 
 static void accepted(enum openai_kind kind, const char *members)
@@ -56,12 +56,12 @@ static void test_recommended(void **state)
         g.value[f] = f == GENERATION_TOP_K ? 40 : 0.5;
     }
     assert_int_equal(parse(&q, OPENAI_CHAT, "\"top_p\": 1, \"temperature\": null", &e), STATUS_OK);
-    openai_recommend(&q, &g);
+    openai_request_recommend(&q, &g);
     assert_true(s->temperature == 0.5f && s->top_k == 40 && s->repetition_penalty == 0.5f);
     assert_true(s->top_p == 1 && s->min_p == sampling_default.min_p);
     openai_request_fini(&q);
     assert_int_equal(parse(&q, OPENAI_CHAT, "\"top_k\": -1, \"temperature\": 0", &e), STATUS_OK);
-    openai_recommend(&q, &g);
+    openai_request_recommend(&q, &g);
     assert_true(s->temperature == 0 && s->top_k == 0 && s->top_p == 0.5f);
     openai_request_fini(&q);
 }
@@ -232,7 +232,7 @@ static enum status parse_body(struct openai_request *q, enum openai_kind kind, c
                               struct err *e)
 {
     *e = (struct err){0};
-    return openai_parse(q, kind, body, strlen(body), e);
+    return openai_request_parse(q, kind, body, strlen(body), e);
 }
 
 static void test_messages(void **state)
@@ -301,7 +301,7 @@ static void test_many_messages(void **state)
         for (size_t i = 0; i < LIMIT_MESSAGES + over; i++)
             buf_printf(&b, "%s{\"role\":\"user\",\"content\":\"\"}", i ? "," : "");
         buf_puts(&b, "]}");
-        assert_int_equal(openai_parse(&q, OPENAI_CHAT, buf_str(&b), b.len, &e),
+        assert_int_equal(openai_request_parse(&q, OPENAI_CHAT, buf_str(&b), b.len, &e),
                          over ? STATUS_INVALID : STATUS_OK);
         openai_request_fini(&q);
         buf_fini(&b);
@@ -320,7 +320,7 @@ static void test_large_fields(void **state)
         for (size_t i = 0; i < LIMIT_LOGIT_BIAS + over; i++)
             buf_printf(&b, "%s\"%zu\":1", i ? "," : "", i);
         buf_puts(&b, "}}");
-        assert_int_equal(openai_parse(&q, OPENAI_COMPLETION, buf_str(&b), b.len, &e),
+        assert_int_equal(openai_request_parse(&q, OPENAI_COMPLETION, buf_str(&b), b.len, &e),
                          over ? STATUS_INVALID : STATUS_OK);
         openai_request_fini(&q);
         buf_clear(&b);
@@ -328,7 +328,7 @@ static void test_large_fields(void **state)
         for (size_t i = 0; i < LIMIT_STOP_BYTES + over; i++)
             buf_putc(&b, 'x');
         buf_puts(&b, "\"}");
-        assert_int_equal(openai_parse(&q, OPENAI_COMPLETION, buf_str(&b), b.len, &e),
+        assert_int_equal(openai_request_parse(&q, OPENAI_COMPLETION, buf_str(&b), b.len, &e),
                          over ? STATUS_INVALID : STATUS_OK);
         openai_request_fini(&q);
         buf_fini(&b);
@@ -397,7 +397,7 @@ static void test_choices(void **state)
         for (int i = 0; i < LIMIT_CHOICES + over; i++)
             buf_puts(&b, i ? ",\"a\"" : "\"a\"");
         buf_puts(&b, "]}");
-        assert_int_equal(openai_parse(&q, OPENAI_COMPLETION, buf_str(&b), b.len, &e),
+        assert_int_equal(openai_request_parse(&q, OPENAI_COMPLETION, buf_str(&b), b.len, &e),
                          over ? STATUS_INVALID : STATUS_OK);
         openai_request_fini(&q);
         buf_fini(&b);
@@ -427,7 +427,7 @@ static enum status check_logprobs(enum openai_kind kind, const char *members, si
         fail_msg("%s: %s", members, e->text);
     for (uint32_t i = 0; i < q.prompts.n; i++)
         q.prompts.all[i].ids.count = prompt;
-    enum status st = openai_check_logprobs(&q, n_ctx, e);
+    enum status st = openai_request_check_logprobs(&q, n_ctx, e);
     openai_request_fini(&q);
     return st;
 }
@@ -485,9 +485,9 @@ static void test_the_text_is_forgotten(void **state)
         const char *body = echo ? "{\"prompt\":[\"one\",\"two\"],\"echo\":true,\"model\":\"m\"}"
                                 : "{\"prompt\":[\"one\",\"two\"]}";
         assert_int_equal(parse_body(&q, OPENAI_COMPLETION, body, &e), STATUS_OK);
-        assert_int_equal(openai_forget_text(&q, &e), STATUS_OK);
+        assert_int_equal(openai_request_forget_text(&q, &e), STATUS_OK);
         assert_true(!q.json && !q.messages && !q.model);
-        assert_string_equal(asked_text(&q.prompts, 1, &len), echo ? "two" : "");
+        assert_string_equal(prompts_text(&q.prompts, 1, &len), echo ? "two" : "");
         assert_int_equal(len, echo ? 3 : 0);
         openai_request_fini(&q);
     }

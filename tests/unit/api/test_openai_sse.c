@@ -22,36 +22,36 @@ static const struct timeline times = {.at_us = {
                                       }};
 static const struct request_wait waited = {
     .waiting = 1, .steps = 2, .over = true, .prompts = 1, .prompt_tokens = 90};
-static const struct answer_end end = {.prompt_tokens = 10,
-                                      .completion_tokens = 5,
-                                      .timeline = &times,
-                                      .n_gaps = 4,
-                                      .gaps_us = 20000,
-                                      .wait = &waited,
-                                      .cache = "part"};
+static const struct openai_response_end end = {.prompt_tokens = 10,
+                                               .completion_tokens = 5,
+                                               .timeline = &times,
+                                               .n_gaps = 4,
+                                               .gaps_us = 20000,
+                                               .wait = &waited,
+                                               .cache = "part"};
 
-static struct answer make(enum openai_kind kind, bool usage)
+static struct openai_response make(enum openai_kind kind, bool usage)
 {
-    return (struct answer){.kind = kind,
-                           .id = "id-1",
-                           .model = "m\"\xe2\x80\xa8",
-                           .created = 42,
-                           .include_usage = usage};
+    return (struct openai_response){.kind = kind,
+                                    .id = "id-1",
+                                    .model = "m\"\xe2\x80\xa8",
+                                    .created = 42,
+                                    .include_usage = usage};
 }
 
-static void put_text(const struct answer *a, struct buf *b, uint32_t index, bool first,
+static void put_text(const struct openai_response *a, struct buf *b, uint32_t index, bool first,
                      const char *text)
 {
-    const struct answer_choice c = {
+    const struct openai_response_choice c = {
         .index = index, .first = first, .text = text, .len = strlen(text)};
-    stream_form.text(b, a, &c);
+    openai_sse_format.text(b, a, &c);
 }
 
-static void put_finish(const struct answer *a, struct buf *b, uint32_t index, bool first,
-                       const struct answer_end *last)
+static void put_finish(const struct openai_response *a, struct buf *b, uint32_t index, bool first,
+                       const struct openai_response_end *last)
 {
-    const struct answer_choice c = {.index = index, .first = first, .finish = "stop"};
-    stream_form.finish(b, a, &c, last);
+    const struct openai_response_choice c = {.index = index, .first = first, .finish = "stop"};
+    openai_sse_format.finish(b, a, &c, last);
 }
 
 /* The JSON of each frame; [DONE] as NULL behind them. */
@@ -103,7 +103,7 @@ static void release(json_t **list, size_t n)
 static void test_chat(void **state)
 {
     (void)state;
-    struct answer s = make(OPENAI_CHAT, false);
+    struct openai_response s = make(OPENAI_CHAT, false);
     struct buf b = {0};
     json_t *f[MAX_FRAMES];
     put_text(&s, &b, 0, true, "a\nb");
@@ -128,7 +128,7 @@ static void test_chat(void **state)
 static void test_usage(void **state)
 {
     (void)state;
-    struct answer s = make(OPENAI_CHAT, true);
+    struct openai_response s = make(OPENAI_CHAT, true);
     struct buf b = {0};
     json_t *f[MAX_FRAMES];
     put_text(&s, &b, 0, true, "a");
@@ -150,7 +150,7 @@ static void test_usage(void **state)
 static void test_empty(void **state)
 {
     (void)state;
-    struct answer s = make(OPENAI_CHAT, false);
+    struct openai_response s = make(OPENAI_CHAT, false);
     struct buf b = {0};
     json_t *f[MAX_FRAMES];
     put_finish(&s, &b, 0, true, &end);
@@ -165,7 +165,7 @@ static void test_empty(void **state)
 static void test_completion(void **state)
 {
     (void)state;
-    struct answer s = make(OPENAI_COMPLETION, false);
+    struct openai_response s = make(OPENAI_COMPLETION, false);
     struct buf b = {0};
     json_t *f[MAX_FRAMES];
     put_text(&s, &b, 0, true, "a");
@@ -182,7 +182,7 @@ static void test_completion(void **state)
 static void test_choices(void **state)
 {
     (void)state;
-    struct answer s = make(OPENAI_CHAT, false);
+    struct openai_response s = make(OPENAI_CHAT, false);
     struct buf b = {0};
     json_t *f[MAX_FRAMES];
     put_text(&s, &b, 1, true, "x");
@@ -215,11 +215,11 @@ static void test_measurements(void **state)
 {
     (void)state;
     struct buf b = {0};
-    struct answer s = make(OPENAI_CHAT, false);
-    const struct answer_choice c = {.text = "text", .len = 4, .finish = "stop"};
-    answer_head(&b, &s);
-    answer_choice(&b, &s, &c);
-    answer_tail(&b, &end);
+    struct openai_response s = make(OPENAI_CHAT, false);
+    const struct openai_response_choice c = {.text = "text", .len = 4, .finish = "stop"};
+    openai_response_head(&b, &s);
+    openai_response_choice(&b, &s, &c);
+    openai_response_tail(&b, &end);
     json_t *whole = json_loads(buf_str(&b), JSON_REJECT_DUPLICATES, NULL);
     const json_t *ttft = json_object_get(whole, "ttft");
     static const char *const parts[] = {"receive_ms", "tokenize_ms", "submit_ms",     "queue_ms",
@@ -258,12 +258,12 @@ static void test_error(void **state)
     struct buf b = {0};
     struct err e;
     err_param(&e, STATUS_INVALID, "top_p", "bad \"x\"");
-    answer_error(&b, &e, NULL);
+    openai_response_error(&b, &e, NULL);
     assert_string_equal(buf_str(&b),
                         "{\"error\":{\"message\":\"bad \\\"x\\\"\",\"type\":"
                         "\"invalid_request_error\",\"param\":\"top_p\",\"code\":null}}");
     buf_clear(&b);
-    stream_form.error(&b, &e);
+    openai_sse_format.error(&b, &e);
     assert_int_equal(strncmp(buf_str(&b), "data: {\"error\":", 15), 0);
     assert_string_equal(buf_str(&b) + b.len - 2, "\n\n");
     buf_fini(&b);
@@ -276,8 +276,8 @@ static void test_no_memory(void **state)
     struct err e;
     (void)state;
     err_set(&e, STATUS_NO_MEMORY, "no memory for the answer");
-    stream_form.error(&b, &e);
-    assert_string_equal(buf_str(&b), stream_form.no_memory);
+    openai_sse_format.error(&b, &e);
+    assert_string_equal(buf_str(&b), openai_sse_format.no_memory);
     buf_fini(&b);
 }
 

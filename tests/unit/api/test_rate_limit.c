@@ -7,33 +7,34 @@
 
 #define SECOND INT64_C(1000000)
 
-static struct rates *make(double requests, double tokens, double burst_s)
+static struct rate_limit *make(double requests, double tokens, double burst_s)
 {
-    struct rates *r = NULL;
-    const struct rates_options o = {.requests = requests, .tokens = tokens, .burst_s = burst_s};
-    assert_int_equal(rates_open(&r, &o, NULL), STATUS_OK);
+    struct rate_limit *r = NULL;
+    const struct rate_limit_options o = {
+        .requests = requests, .tokens = tokens, .burst_s = burst_s};
+    assert_int_equal(rate_limit_open(&r, &o, NULL), STATUS_OK);
     return r;
 }
 
 /* 0: taken; else how long to wait. */
-static int64_t take(struct rates *r, uint64_t key, int64_t now_us, struct err *e)
+static int64_t take(struct rate_limit *r, uint64_t key, int64_t now_us, struct err *e)
 {
-    struct client who = clients_of_key(key);
+    struct client who = client_limit_of_key(key);
     int64_t wait_us = -1;
-    enum status st = rates_take(r, &who, now_us, &wait_us, e);
+    enum status st = rate_limit_take(r, &who, now_us, &wait_us, e);
     assert_int_equal(st, wait_us > 0 ? STATUS_OVERLOADED : STATUS_OK);
     return wait_us;
 }
 
-static void charge(struct rates *r, uint64_t key, int64_t now_us, uint64_t tokens)
+static void charge(struct rate_limit *r, uint64_t key, int64_t now_us, uint64_t tokens)
 {
-    struct client who = clients_of_key(key);
-    rates_charge(r, &who, now_us, tokens);
+    struct client who = client_limit_of_key(key);
+    rate_limit_charge(r, &who, now_us, tokens);
 }
 
 static void a_burst_and_then_the_rate(void **state)
 {
-    struct rates *r = make(2, 0, 5);
+    struct rate_limit *r = make(2, 0, 5);
     struct err e = {0};
     int64_t now = SECOND;
     (void)state;
@@ -51,7 +52,7 @@ static void a_burst_and_then_the_rate(void **state)
     for (int i = 0; i < 10; i++)
         assert_int_equal(take(r, 1, now, &e), 0);
     assert_int_equal(take(r, 1, now, &e), SECOND / 2);
-    rates_free(r);
+    rate_limit_free(r);
 }
 
 /* Whoever comes exactly when he was told to is taken, whatever the rate's fractions are. */
@@ -61,7 +62,7 @@ static void the_wait_is_exact(void **state)
     struct err e;
     (void)state;
     for (size_t i = 0; i < sizeof rates / sizeof *rates; i++) {
-        struct rates *r = make(rates[i], 0, 1);
+        struct rate_limit *r = make(rates[i], 0, 1);
         int64_t now = 12345, wait, taken = 0;
         for (int k = 0; k < 1000; k++) {
             wait = take(r, 1, now, &e);
@@ -71,13 +72,13 @@ static void the_wait_is_exact(void **state)
             now += wait;
         }
         assert_true(taken >= 500);
-        rates_free(r);
+        rate_limit_free(r);
     }
 }
 
 static void tokens_may_be_owed(void **state)
 {
-    struct rates *r = make(0, 100, 2);
+    struct rate_limit *r = make(0, 100, 2);
     struct err e = {0};
     int64_t now = SECOND;
     (void)state;
@@ -91,12 +92,12 @@ static void tokens_may_be_owed(void **state)
     assert_int_equal(take(r, 2, now, &e), 0);
     assert_int_equal(take(r, 1, now + 4000000, &e), 10000);
     assert_int_equal(take(r, 1, now + 4010000, &e), 0);
-    rates_free(r);
+    rate_limit_free(r);
 }
 
 static void the_longer_wait_is_told(void **state)
 {
-    struct rates *r = make(1, 10, 1);
+    struct rate_limit *r = make(1, 10, 1);
     struct err e = {0};
     (void)state;
     assert_int_equal(take(r, 1, SECOND, &e), 0);
@@ -105,34 +106,34 @@ static void the_longer_wait_is_told(void **state)
     charge(r, 1, SECOND, 29);
     assert_int_equal(take(r, 1, SECOND, &e), 2 * SECOND);
     assert_string_equal(e.param, "--max-tokens-per-second");
-    rates_free(r);
+    rate_limit_free(r);
 }
 
 static void levels_are_shown(void **state)
 {
-    struct rates *r = make(2, 100, 10);
-    struct client who = clients_of_key(5);
-    struct rates_level requests, tokens;
+    struct rate_limit *r = make(2, 100, 10);
+    struct client who = client_limit_of_key(5);
+    struct rate_limit_level requests, tokens;
     (void)state;
     assert_int_equal(take(r, 5, SECOND, NULL), 0);
     charge(r, 5, SECOND, 1500);
-    rates_look(r, &who, SECOND, &requests, &tokens);
+    rate_limit_look(r, &who, SECOND, &requests, &tokens);
     assert_true(requests.most == 20 && requests.left == 19 && requests.full_us == SECOND / 2);
     assert_true(tokens.most == 1000 && tokens.left == -500 && tokens.full_us == 15 * SECOND);
-    rates_look(r, &who, 100 * SECOND, &requests, &tokens);
+    rate_limit_look(r, &who, 100 * SECOND, &requests, &tokens);
     assert_true(requests.left == 20 && requests.full_us == 0 && tokens.left == 1000);
-    rates_free(r);
+    rate_limit_free(r);
     r = make(0, 0, 10);
-    rates_look(r, &who, SECOND, &requests, &tokens);
+    rate_limit_look(r, &who, SECOND, &requests, &tokens);
     assert_true(requests.most == 0 && tokens.most == 0);
-    rates_free(r);
+    rate_limit_free(r);
 }
 
 /* A million strangers pass by: none is refused, and those who owe keep their places among them. */
 static void strangers_take_idle_places(void **state)
 {
     enum { OWE = 100 };
-    struct rates *r = make(1, 1, 1);
+    struct rate_limit *r = make(1, 1, 1);
     struct err e;
     uint32_t forgotten = 0;
     (void)state;
@@ -145,7 +146,7 @@ static void strangers_take_idle_places(void **state)
     for (uint64_t k = 0; k < OWE; k++)
         forgotten += take(r, k, SECOND, &e) == 0;
     assert_int_equal(forgotten, 0);
-    rates_free(r);
+    rate_limit_free(r);
 }
 
 int main(void)

@@ -52,7 +52,7 @@ static void expect(const char *mask, int n, const struct place *want)
 {
     struct place found[MOST];
     cpu_set_t set = mask_of(mask);
-    assert_int_equal(places_find_in(sys_dir, &set, found, MOST), n);
+    assert_int_equal(cpu_topology_find_in(sys_dir, &set, found, MOST), n);
     for (int i = 0; i < n; i++) {
         assert_int_equal(found[i].cpu, want[i].cpu);
         assert_int_equal(found[i].core, want[i].core);
@@ -101,7 +101,7 @@ static void no_more_than_there_is_room_for(void **state)
     struct place found[3] = {{0}, {0}, {77, 0, 0, 0}};
     (void)state;
     cpu_set_t set = mask_of("1111");
-    assert_int_equal(places_find_in(sys_dir, &set, found, 2), 2);
+    assert_int_equal(cpu_topology_find_in(sys_dir, &set, found, 2), 2);
     assert_int_equal(found[2].cpu, 77);
 }
 

@@ -17,17 +17,17 @@ static void finds_each(void **state)
 {
     (void)state;
     char known[32];
-    assert_int_equal(names_find(fruit_at, "apple", known, sizeof known), 0);
-    assert_int_equal(names_find(fruit_at, "plum", known, sizeof known), 2);
+    assert_int_equal(name_table_find(fruit_at, "apple", known, sizeof known), 0);
+    assert_int_equal(name_table_find(fruit_at, "plum", known, sizeof known), 2);
 }
 
 static void lists_all_when_there_is_none(void **state)
 {
     (void)state;
     char known[32], little[9];
-    assert_true(names_find(fruit_at, "plu", known, sizeof known) == NAMES_NONE);
+    assert_true(name_table_find(fruit_at, "plu", known, sizeof known) == NAME_TABLE_NONE);
     assert_string_equal(known, "apple, pear, plum");
-    assert_true(names_find(fruit_at, "", little, sizeof little) == NAMES_NONE);
+    assert_true(name_table_find(fruit_at, "", little, sizeof little) == NAME_TABLE_NONE);
     assert_string_equal(little, "apple, p");
 }
 

@@ -44,7 +44,7 @@ static inline void by_hand_open(struct by_hand *h, uint32_t n_blocks, struct eng
     o->n_slots = BY_HAND_MAX;
     o->max_batch_seqs = o->max_batch_seqs > 0 ? o->max_batch_seqs : FAKE_SEQS;
     h->engine = fake_open_by_hand(&h->world, o, &h->clock);
-    h->engine->limits.calm_us = 0; /* long steps are what the scenarios are about */
+    h->engine->limits.park_slice_us = 0; /* long steps are what the scenarios are about */
     h->engine->cost.w[0] = 1;
     h->engine->cost.w[1] = 128; /* of 256 prompt tokens */
     h->engine->cost.w[3] = 4;   /* of 16 decodes */
@@ -68,7 +68,7 @@ static inline void by_hand_events(struct by_hand *h)
 
 static inline void by_hand_turn(struct by_hand *h)
 {
-    engine_turn(h->engine);
+    engine_thread_turn(h->engine);
     by_hand_events(h);
     assert_true(kv_check(&h->engine->kv));
     assert_true(prefix_check(&h->engine->prefix));
@@ -76,7 +76,7 @@ static inline void by_hand_turn(struct by_hand *h)
 
 static inline void by_hand_finish(struct by_hand *h)
 {
-    while (engine_turn(h->engine)) {
+    while (engine_thread_turn(h->engine)) {
         by_hand_events(h);
         assert_true(kv_check(&h->engine->kv));
         assert_true(prefix_check(&h->engine->prefix));

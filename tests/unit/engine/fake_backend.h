@@ -364,8 +364,8 @@ static inline struct engine *fake_engine(struct fake_world *w, enum engine_mode 
     return fake_open_engine(w, mode, &options);
 }
 
-/* The same without a thread: the test calls engine_turn, in the time of *clock. The engine is to be
- * closed with fake_close_by_hand. */
+/* The same without a thread: the test calls engine_thread_turn, in the time of *clock. The engine
+ * is to be closed with fake_close_by_hand. */
 static inline struct engine *fake_open_by_hand(struct fake_world *w,
                                                const struct engine_options *options,
                                                struct fake_clock *clock)

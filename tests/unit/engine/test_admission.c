@@ -104,11 +104,11 @@ static void a_charge_is_what_is_still_to_be_computed(void **state)
     assert_int_equal(by_hand_stats(&h).backlog_tokens, 0);
     assert_int_equal(ask(&h, 96, 1, &err), STATUS_OK); /* all but its last token is cached */
     assert_int_equal(by_hand_stats(&h).backlog_tokens, 1);
-    engine_drain_messages(h.engine);
+    engine_mailbox_drain(h.engine);
     assert_int_equal(by_hand_stats(&h).backlog_tokens, 1);
     assert_int_equal(ask(&h, 90, 2, &err), STATUS_OK);
     engine_cancel(h.engine, h.all[2]);
-    engine_drain_messages(h.engine);
+    engine_mailbox_drain(h.engine);
     assert_int_equal(by_hand_stats(&h).backlog_tokens, 1);
     assert_int_equal(h.all[2]->n_past, 0);
     by_hand_close(&h);
@@ -129,10 +129,10 @@ static void the_engine_corrects_what_was_expected(void **state)
     p.prompt[99] = (p.prompt[99] + 1) % FAKE_END;
     by_hand_submit(&h, p);
     assert_int_equal(by_hand_stats(&h).backlog_tokens, 96 + 1 + 4);
-    engine_drain_messages(h.engine);
+    engine_mailbox_drain(h.engine);
     assert_int_equal(by_hand_stats(&h).backlog_tokens, 96 + 1 + 4);
     engine_cancel(h.engine, h.all[0]); /* now the second has it all to compute */
-    engine_drain_messages(h.engine);
+    engine_mailbox_drain(h.engine);
     assert_int_equal(by_hand_stats(&h).backlog_tokens, 96 + 4);
     by_hand_close(&h);
 }
@@ -206,7 +206,7 @@ static void what_is_behind_the_public_part_is_the_salts(void **state)
 
 static uint64_t n_expected(const struct by_hand *h)
 {
-    const struct expect *x = &h->engine->prefix.expect;
+    const struct expected_cache *x = &h->engine->prefix.expect;
     uint64_t n = 0;
     for (uint64_t i = 0; i <= x->mask; i++)
         n += x->chains[i];
@@ -276,7 +276,7 @@ static void a_prompt_that_is_priced_is_charged_whole(void **state)
     p.logprobs = p.prompt_logprobs = true;
     by_hand_submit(&h, p);
     assert_int_equal(by_hand_stats(&h).backlog_tokens, 96);
-    engine_drain_messages(h.engine);
+    engine_mailbox_drain(h.engine);
     assert_int_equal(by_hand_stats(&h).backlog_tokens, 96);
     by_hand_close(&h);
 }
@@ -299,7 +299,7 @@ static bool has_room(const struct by_hand *h, uint32_t n_prompt)
 {
     struct request_params p = {.n_prompt = n_prompt};
     return h->engine->lists.of[REQUEST_FREE].n > 0 &&
-           engine_press_check(h->engine, &p, 1, NULL) == STATUS_OK;
+           admission_check(h->engine, &p, 1, NULL) == STATUS_OK;
 }
 
 /* As it is told: in whole seconds, at least one. */
@@ -359,17 +359,17 @@ static void after_a_crowd(struct engine_options *options, double right)
         uint32_t n = 40 + random_below(&random, 121);
         for (uint32_t turns = random_below(&random, 20); turns > 0; turns--) {
             try(&h, &random, 40 + random_below(&random, 121));
-            engine_turn(h.engine);
+            engine_thread_turn(h.engine);
         }
         while (try(&h, &random, n))
             ;
         int64_t start_us = h.clock.now_us, told_us = engine_retry_after_us(h.engine, 1, n);
         int64_t back_us = start_us + whole_seconds(told_us) * SECOND;
-        while (!has_room(&h, n) && engine_turn(h.engine))
+        while (!has_room(&h, n) && engine_thread_turn(h.engine))
             ;
         int64_t needed_s = whole_seconds(h.clock.now_us - start_us);
         n_right += within_twice(whole_seconds(told_us), needed_s);
-        while (h.clock.now_us < back_us && engine_turn(h.engine))
+        while (h.clock.now_us < back_us && engine_thread_turn(h.engine))
             ;
         n_room += start_us + needed_s * SECOND <= back_us || has_room(&h, n);
     }
@@ -461,7 +461,7 @@ static void told_right_under_overload(void **state)
     int64_t end_us = o->h.clock.now_us + INT64_C(600) * SECOND;
     overloaded(&o->h);
     while (o->h.clock.now_us < end_us)
-        engine_turn(o->h.engine);
+        engine_thread_turn(o->h.engine);
     print_message("taken %u, refused %u; of %u, %u were told right\n", o->n_taken, o->n_refused,
                   o->n_done, o->n_right);
     assert_true(o->n_refused > 3 * o->n_taken);

@@ -75,7 +75,7 @@ static void everybody_ends_and_nothing_is_published(void **state)
     assert_int_equal(h.engine->prefix.n_nodes, cached);
     assert_int_equal(engine_failure(h.engine, &err), STATUS_UNAVAILABLE);
     assert_string_equal(err.text, "x.gguf is gone");
-    assert_false(engine_turn(h.engine));
+    assert_false(engine_thread_turn(h.engine));
     close_failed(&h);
 }
 
@@ -142,7 +142,7 @@ static void late_ones_end_and_later_ones_are_refused(void **state)
     h.meanwhile = come_in_the_last_layer;
     by_hand_turn(&h);
     assert_int_equal(h.n, 2);
-    assert_false(engine_turn(h.engine));
+    assert_false(engine_thread_turn(h.engine));
     struct request_params p = fake_params(6, 8, 2);
     assert_int_equal(engine_submit(h.engine, &p, &r, &err), STATUS_UNAVAILABLE);
     assert_string_equal(err.text, "x.gguf is gone");

@@ -32,10 +32,10 @@ static void the_cache_keeps_what_was_put_back(void **state)
     for (int i = 0; i < 5; i++)
         by_hand_turn(&h);
     assert_int_equal(by_hand_stats(&h).prompt_tokens, 180);
-    assert_true(engine_preempt(h.engine));
+    assert_true(preempt_youngest(h.engine));
     assert_int_equal(h.all[1]->state, REQUEST_WAITING);
     assert_int_equal(h.all[1]->n_cached, 120);
-    assert_false(engine_preempt(h.engine)); /* who is alone goes on */
+    assert_false(preempt_youngest(h.engine)); /* who is alone goes on */
     by_hand_finish(&h);
     assert_int_equal(by_hand_stats(&h).preempted, 1);
     assert_true(by_hand_stats(&h).prompt_tokens < 180 + 10); /* its answer so far again */
@@ -56,7 +56,7 @@ static void a_leader_that_is_put_back_still_leads(void **state)
     while (leader->n_past == 0)
         by_hand_turn(&h);
     assert_ptr_equal(follower->leader, leader);
-    assert_true(engine_preempt(h.engine));
+    assert_true(preempt_youngest(h.engine));
     assert_int_equal(leader->state, REQUEST_WAITING);
     by_hand_finish(&h);
     assert_int_equal(request_cached_tokens(follower), 160);
@@ -72,7 +72,7 @@ static void a_cancel_after_being_put_back(void **state)
     by_hand_submit(&h, fake_params(7, 60, 40));
     for (int i = 0; i < 5; i++)
         by_hand_turn(&h);
-    assert_true(engine_preempt(h.engine));
+    assert_true(preempt_youngest(h.engine));
     engine_cancel(h.engine, h.all[1]);
     by_hand_finish(&h);
     assert_int_equal(h.all[1]->finish, FINISH_CANCELLED);
@@ -107,5 +107,5 @@ int main(void)
         cmocka_unit_test(a_cancel_after_being_put_back),
         cmocka_unit_test(every_policy_always_finds_a_step),
     };
-    return cmocka_run_group_tests_name("engine_preempt", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("preempt_youngest", tests, NULL, NULL);
 }

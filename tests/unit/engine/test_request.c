@@ -55,20 +55,20 @@ static void moves_between_lists_in_order(void **state)
 static void counts_seen_tokens(void **state)
 {
     (void)state;
-    struct counts counts;
-    assert_true(counts_init(&counts, 10, 100));
+    struct token_counts counts;
+    assert_true(token_counts_init(&counts, 10, 100));
     assert_int_equal(counts.cap, 10);
-    counts_add(&counts, 9, false);
-    counts_add(&counts, 0, true);
-    counts_add(&counts, 9, true);
-    counts_add(&counts, 9, true);
-    counts_add(&counts, 3, false);
+    token_counts_add(&counts, 9, false);
+    token_counts_add(&counts, 0, true);
+    token_counts_add(&counts, 9, true);
+    token_counts_add(&counts, 9, true);
+    token_counts_add(&counts, 3, false);
     assert_int_equal(counts.n, 3);
     assert_int_equal(counts.seen[0].token, 9);
     assert_int_equal(counts.seen[0].generated, 2);
     assert_int_equal(counts.seen[1].generated, 1);
     assert_int_equal(counts.seen[2].generated, 0);
-    counts_fini(&counts);
+    token_counts_fini(&counts);
 }
 
 int main(void)

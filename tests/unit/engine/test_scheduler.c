@@ -414,7 +414,7 @@ static void followers_wait_and_lend_their_rank(void **state)
     plan(&s);
     expect(&s, 0, follower, 200, true);
     follower->leader = leader;
-    leader->heir = follower;
+    leader->urgent_follower = follower;
     leader->follow_at = 192;
     plan(&s);
     expect(&s, 0, leader, 192, true); /* to where the follower waits */
@@ -498,14 +498,14 @@ static void a_calm_step_is_short_enough_to_stand_aside_often(void **state)
     (void)state;
     struct scene s;
     scene_init(&s, "srpf");
-    s.limits.calm_us = 40000;
+    s.limits.park_slice_us = 40000;
     struct request *r = add(&s, REQUEST_PREFILL, 512, 0);
     plan(&s);
     expect(&s, 0, r, 512, false);
     s.limits.decode_gap_us = 50000;
     plan(&s);
     expect(&s, 0, r, 72, false); /* 4 + 72 / 2 */
-    s.limits.calm_us = 10000;
+    s.limits.park_slice_us = 10000;
     plan(&s);
     expect(&s, 0, r, 32, false); /* from here on the machine is used well */
     s.policy = "fifo";           /* never stands aside */

@@ -199,12 +199,12 @@ static void news(struct world *w)
 {
     struct request *r;
     while ((r = engine_next_event(w->server.engine)))
-        reply_news(request_user(r));
+        completion_output_news(request_user(r));
 }
 
 static void turn(struct world *w)
 {
-    engine_turn(w->server.engine);
+    engine_thread_turn(w->server.engine);
     news(w);
     loop(w);
 }
@@ -322,7 +322,7 @@ static void test_leaving_within_a_step(void **state)
         the_world = &w;
         the_way = ways[k];
         w.hand.meanwhile = leave_once;
-        engine_turn(w.server.engine);
+        engine_thread_turn(w.server.engine);
         assert_int_equal(stats(&w).steps, 1);
         assert_int_equal(stats(&w).running + stats(&w).waiting, 0);
         assert_int_equal(stats(&w).generated_tokens, 0);
@@ -537,7 +537,7 @@ static void test_a_reset_that_waits(void **state)
     seconds_pass(&w, LIMIT_WRITE_SECONDS + 1);
     assert_non_null(w.server.calls->x); /* the reset waits */
     bufferevent_enable(w.client, EV_READ);
-    engine_turn(w.server.engine);
+    engine_thread_turn(w.server.engine);
     news(&w);
     assert_int_equal(stats(&w).finished, 1);
     loop(&w);
@@ -638,7 +638,7 @@ static void try_short(const char *path, size_t n)
     for (int i = 0; i < 40; i++)
         turn(&w);
     for (uint64_t i = 0; i < w.server.recent.n; i++) {
-        const struct recent_request *r = &w.server.recent.requests[i];
+        const struct request_log_entry *r = &w.server.recent.requests[i];
         if (r->prompt_tokens != (r->status == 200 ? q.n_prompt : 0) ||
             (r->status != 200 && r->status != 503 && !r->gone))
             fail_msg("%s, allocation %zu: status %d, %u prompt tokens", path, n, r->status,
@@ -679,7 +679,7 @@ static void test_a_stream_that_lost_text_ends(void **state)
         for (int i = 0; i < 12; i++)
             turn(&w);
         assert_int_equal(stats(&w).running, 2);
-        struct call *c = w.server.calls;
+        struct completion *c = w.server.calls;
         c->out.failed = true;
         for (int i = 0; i < 4; i++)
             turn(&w);
@@ -695,14 +695,15 @@ static void test_a_stream_that_lost_text_ends(void **state)
 /* Answers that nobody takes have a budget: a stream that would pass it ends with that. */
 static void test_a_stream_without_room_ends(void **state)
 {
-    static struct budget budget;
+    static struct byte_budget budget;
     const struct question q = {"/v1/completions", 20, 16, 200, 0};
-    struct client who = clients_of_address(NULL);
+    struct client who = client_limit_of_address(NULL);
     struct world w;
     (void)state;
-    budget_init(&budget, 12 << 10); /* half of it: more than one write, and less than the answer */
+    byte_budget_init(&budget,
+                     12 << 10); /* half of it: more than one write, and less than the answer */
     open_world(&w, "\0\4\0\0\0\0", 6);
-    assert_true(budget_open(&w.set.first->unsent, &budget, &who));
+    assert_true(byte_budget_open(&w.set.first->unsent, &budget, &who));
     send_question(&w, 1, &q);
     loop(&w);
     for (int i = 0; i < 400 && w.server.calls && !w.server.calls->answered; i++) {
@@ -723,16 +724,16 @@ static void test_a_stream_without_room_ends(void **state)
 /* What others leave unread cuts nobody who reads. */
 static void test_who_reads_is_not_cut(void **state)
 {
-    static struct budget budget;
+    static struct byte_budget budget;
     const struct question q = {"/v1/completions", 20, 4, 60, 0};
-    struct client who = clients_of_address(NULL);
+    struct client who = client_limit_of_address(NULL);
     struct hold others = {0};
     struct world w;
     (void)state;
-    budget_init(&budget, 12 << 10);
+    byte_budget_init(&budget, 12 << 10);
     open_world(&w, NULL, 0);
-    assert_true(budget_open(&w.set.first->unsent, &budget, &who));
-    assert_true(budget_open(&others, &budget, &who) && budget_set(&others, 6 << 10));
+    assert_true(byte_budget_open(&w.set.first->unsent, &budget, &who));
+    assert_true(byte_budget_open(&others, &budget, &who) && byte_budget_set(&others, 6 << 10));
     send_question(&w, 1, &q);
     for (int i = 0; i < 400 && (i < 10 || w.server.calls); i++)
         turn(&w);
@@ -741,7 +742,7 @@ static void test_who_reads_is_not_cut(void **state)
     assert_non_null(memmem(w.got.data, w.got.len, "data: [DONE]", 12));
     assert_int_equal(budget.held, 6 << 10);
     assert_int_equal(budget.refused, 0);
-    budget_end(&others);
+    byte_budget_end(&others);
     close_world(&w);
 }
 
@@ -753,7 +754,7 @@ static void test_an_echo_is_held(void **state)
     char prompt[200];
     (void)state;
     open_world(&w, NULL, 0);
-    budget_init(&w.server.request_memory, 32 << 10);
+    byte_budget_init(&w.server.request_memory, 32 << 10);
     memset(prompt, 'b', sizeof prompt);
     buf_puts(&body, "{\"echo\":true,\"max_tokens\":20,\"ignore_eos\":true,\"prompt\":[");
     for (int i = 0; i < 40; i++)

@@ -14,7 +14,7 @@ static enum status ask(enum openai_kind kind, const struct buf *bytes, struct er
 {
     struct openai_request q = {0};
     *e = (struct err){0};
-    enum status st = grpc_ask(&q, kind, buf_str(bytes), bytes->len, e);
+    enum status st = grpc_request_read(&q, kind, buf_str(bytes), bytes->len, e);
     openai_request_fini(&q);
     return st;
 }

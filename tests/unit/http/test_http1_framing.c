@@ -86,11 +86,11 @@ static const struct sample samples[] = {
 static int status_of_host(size_t len, const char *after)
 {
     char bytes[2 * LIMIT_HOST_BYTES];
-    struct guard g;
-    guard_reset(&g);
+    struct http1_framing g;
+    http1_framing_reset(&g);
     int n = snprintf(bytes, sizeof bytes, "GET http://%0*d%s HTTP/1.1\r\nHost: a\r\n\r\n", (int)len,
                      0, after);
-    guard_feed(&g, bytes, (size_t)n);
+    http1_framing_feed(&g, bytes, (size_t)n);
     return g.http_status;
 }
 
@@ -105,7 +105,7 @@ static void absolute_hosts_have_a_length(void **state)
     assert_int_equal(status_of_host(LIMIT_HOST_BYTES + 100, "/"), 400);
 }
 
-static void check(const struct sample *s, const struct guard *g, size_t took, size_t n)
+static void check(const struct sample *s, const struct http1_framing *g, size_t took, size_t n)
 {
     if (g->http_status != s->http_status || g->done != (s->http_status == 0))
         fail_msg("%s: status %d (%s), done %d", s->name, g->http_status, g->why ? g->why : "-",
@@ -120,10 +120,10 @@ static void test_whole(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof samples / sizeof *samples; i++) {
-        struct guard g;
+        struct http1_framing g;
         size_t n = strlen(samples[i].bytes);
-        guard_reset(&g);
-        check(&samples[i], &g, guard_feed(&g, samples[i].bytes, n), n);
+        http1_framing_reset(&g);
+        check(&samples[i], &g, http1_framing_feed(&g, samples[i].bytes, n), n);
     }
 }
 
@@ -131,10 +131,10 @@ static void test_byte_by_byte(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof samples / sizeof *samples; i++) {
-        struct guard g;
+        struct http1_framing g;
         size_t n = strlen(samples[i].bytes), took = 0;
-        guard_reset(&g);
-        while (took < n && guard_feed(&g, samples[i].bytes + took, 1) == 1)
+        http1_framing_reset(&g);
+        while (took < n && http1_framing_feed(&g, samples[i].bytes + took, 1) == 1)
             took++;
         check(&samples[i], &g, took, n);
     }
@@ -146,15 +146,15 @@ static void test_nul(void **state)
     static const char name[] = "GET / HTTP/1.1\r\nHo\0st: a\r\n\r\n";
     static const char value[] = "GET / HTTP/1.1\r\nHost: a\0b\r\n\r\n";
     static const char target[] = "GET /\0 HTTP/1.1\r\nHost: a\r\n\r\n";
-    struct guard g;
-    guard_reset(&g);
-    guard_feed(&g, name, sizeof name - 1);
+    struct http1_framing g;
+    http1_framing_reset(&g);
+    http1_framing_feed(&g, name, sizeof name - 1);
     assert_int_equal(g.http_status, 400);
-    guard_reset(&g);
-    guard_feed(&g, value, sizeof value - 1);
+    http1_framing_reset(&g);
+    http1_framing_feed(&g, value, sizeof value - 1);
     assert_int_equal(g.http_status, 400);
-    guard_reset(&g);
-    guard_feed(&g, target, sizeof target - 1);
+    http1_framing_reset(&g);
+    http1_framing_feed(&g, target, sizeof target - 1);
     assert_int_equal(g.http_status, 400);
 }
 
@@ -164,15 +164,15 @@ static void test_head_limit(void **state)
     (void)state;
     static const char start[] = "GET / HTTP/1.1\r\nHost: a\r\nX: ";
     for (size_t over = 0; over < 2; over++) {
-        struct guard g;
+        struct http1_framing g;
         size_t n = LIMIT_HEADER_BYTES + over;
         char *bytes = mem_alloc(n);
         assert_non_null(bytes);
         memset(bytes, 'x', n);
         memcpy(bytes, start, sizeof start - 1);
         memcpy(bytes + n - 4, "\r\n\r\n", 4);
-        guard_reset(&g);
-        guard_feed(&g, bytes, n);
+        http1_framing_reset(&g);
+        http1_framing_feed(&g, bytes, n);
         assert_int_equal(g.http_status, over ? 431 : 0);
         assert_int_equal(g.done, !over);
         mem_free(bytes);
@@ -185,37 +185,37 @@ static void test_body_limit(void **state)
     (void)state;
     for (unsigned over = 0; over < 2; over++) {
         char head[200];
-        struct guard g;
+        struct http1_framing g;
         int n =
             snprintf(head, sizeof head, HEAD "Content-Length: %u\r\n\r\n", LIMIT_BODY_BYTES + over);
-        guard_reset(&g);
-        guard_feed(&g, head, (size_t)n);
+        http1_framing_reset(&g);
+        http1_framing_feed(&g, head, (size_t)n);
         assert_int_equal(g.http_status, over ? 413 : 0);
         n = snprintf(head, sizeof head, HEAD "Transfer-Encoding: chunked\r\n\r\n%x\r\n",
                      LIMIT_BODY_BYTES + over);
-        guard_reset(&g);
-        guard_feed(&g, head, (size_t)n);
+        http1_framing_reset(&g);
+        http1_framing_feed(&g, head, (size_t)n);
         assert_int_equal(g.http_status, over ? 413 : 0);
     }
 }
 
 /* What is kept of a head, fed in pieces of n bytes. */
-static void keep(struct guard_head *head, const char *bytes, size_t n)
+static void keep(struct http1_framing_head *head, const char *bytes, size_t n)
 {
-    struct guard g;
+    struct http1_framing g;
     size_t len = strlen(bytes);
-    *head = (struct guard_head){0};
-    guard_reset(&g);
-    guard_keep(&g, head);
+    *head = (struct http1_framing_head){0};
+    http1_framing_reset(&g);
+    http1_framing_keep(&g, head);
     for (size_t at = 0; at < len; at += n)
-        guard_feed(&g, bytes + at, len - at < n ? len - at : n);
+        http1_framing_feed(&g, bytes + at, len - at < n ? len - at : n);
     assert_int_equal(g.http_status, 0);
     assert_true(g.body);
 }
 
 static void test_what_is_kept(void **state)
 {
-    struct guard_head head;
+    struct http1_framing_head head;
     bool cut;
     (void)state;
     for (size_t n = 1; n < 200; n += 7) {
@@ -226,35 +226,36 @@ static void test_what_is_kept(void **state)
              "authorization: Bearer other\r\nContent-Length: 2\r\n\r\n",
              n);
         assert_string_equal(head.method, "POST");
-        assert_string_equal(guard_kept(&head, GUARD_TARGET, &cut), "/A?b");
+        assert_string_equal(http1_framing_kept(&head, HTTP1_FRAMING_TARGET, &cut), "/A?b");
         assert_false(cut);
-        assert_string_equal(guard_kept(&head, GUARD_AUTHORIZATION, &cut), "Bearer Key");
+        assert_string_equal(http1_framing_kept(&head, HTTP1_FRAMING_AUTHORIZATION, &cut),
+                            "Bearer Key");
         assert_false(cut);
-        assert_string_equal(guard_kept(&head, GUARD_ORIGIN, &cut), "http://b");
-        assert_string_equal(guard_kept(&head, GUARD_HOST_NAME, &cut), "a");
+        assert_string_equal(http1_framing_kept(&head, HTTP1_FRAMING_ORIGIN, &cut), "http://b");
+        assert_string_equal(http1_framing_kept(&head, HTTP1_FRAMING_HOST_NAME, &cut), "a");
     }
     keep(&head, HEAD "Content-Length: 2\r\n\r\n", 9);
-    assert_null(guard_kept(&head, GUARD_AUTHORIZATION, &cut));
+    assert_null(http1_framing_kept(&head, HTTP1_FRAMING_AUTHORIZATION, &cut));
     assert_false(cut);
 }
 
 /* As much as fits, and that it was more. */
 static void test_what_is_cut(void **state)
 {
-    struct guard_head head;
-    char bytes[2000], value[GUARD_KEPT_BYTES + 2];
+    struct http1_framing_head head;
+    char bytes[2000], value[HTTP1_FRAMING_KEPT_BYTES + 2];
     bool cut;
     (void)state;
     for (size_t more = 0; more < 3; more++) {
-        size_t len = GUARD_KEPT_BYTES - 1 + more;
+        size_t len = HTTP1_FRAMING_KEPT_BYTES - 1 + more;
         memset(value, 'x', len);
         value[len] = '\0';
         snprintf(bytes, sizeof bytes, HEAD "Authorization: %s\r\nContent-Length: 2\r\n\r\n{",
                  value);
         keep(&head, bytes, sizeof bytes);
-        const char *kept = guard_kept(&head, GUARD_AUTHORIZATION, &cut);
+        const char *kept = http1_framing_kept(&head, HTTP1_FRAMING_AUTHORIZATION, &cut);
         assert_int_equal(cut, more > 0);
-        assert_int_equal(strlen(kept), GUARD_KEPT_BYTES - 1);
+        assert_int_equal(strlen(kept), HTTP1_FRAMING_KEPT_BYTES - 1);
     }
 }
 
@@ -264,19 +265,19 @@ static void test_how_far_the_body_is(void **state)
     static const char bytes[] =
         HEAD "Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n3\r\nabc\r\n0\r\n\r\n";
     const char *body = strstr(bytes, "\r\n\r\n") + 4;
-    struct guard g;
+    struct http1_framing g;
     (void)state;
-    guard_reset(&g);
-    guard_feed(&g, bytes, (size_t)(body - bytes) - 1);
+    http1_framing_reset(&g);
+    http1_framing_feed(&g, bytes, (size_t)(body - bytes) - 1);
     assert_false(g.body);
-    guard_feed(&g, body - 1, 1);
+    http1_framing_feed(&g, body - 1, 1);
     assert_true(g.body && g.body_got == 0);
-    guard_feed(&g, body, 4);
+    http1_framing_feed(&g, body, 4);
     assert_int_equal(g.body_got, 1);
-    guard_feed(&g, body + 4, strlen(body + 4));
+    http1_framing_feed(&g, body + 4, strlen(body + 4));
     assert_true(g.done && g.body_got == 5);
-    guard_reset(&g);
-    guard_feed(&g, "GET / HTTP/1.0\r\n\r\n", 18);
+    http1_framing_reset(&g);
+    http1_framing_feed(&g, "GET / HTTP/1.0\r\n\r\n", 18);
     assert_true(g.done && !g.body);
 }
 

@@ -20,7 +20,7 @@ enum { END_STREAM = 1, END_HEADERS = 4 };
 struct world {
     struct http2_set set;
     struct bufferevent *client;
-    struct budget streams;
+    struct byte_budget streams;
     uint32_t answered, left;
 };
 
@@ -145,7 +145,7 @@ static void test_refusals_that_nobody_reads(void **state)
     static const char junk[128 << 10];
     struct world w;
     open_world(&w);
-    budget_init(&w.streams, 1);
+    byte_budget_init(&w.streams, 1);
     w.set.streams = &w.streams;
     bufferevent_disable(w.client, EV_READ);
     bufferevent_write(w.set.first->bev, junk, sizeof junk);

@@ -73,13 +73,13 @@ static size_t via_waiting(const struct http_exchange *x)
     return 0;
 }
 
-static const struct http_via via = {.peer = via_peer,
-                                    .header = via_header,
-                                    .take_body = via_take_body,
-                                    .add_header = via_add,
-                                    .add_trailer = via_add,
-                                    .reply = via_reply,
-                                    .stream_waiting = via_waiting};
+static const struct http_transport via = {.peer = via_peer,
+                                          .header = via_header,
+                                          .take_body = via_take_body,
+                                          .add_header = via_add,
+                                          .add_trailer = via_add,
+                                          .reply = via_reply,
+                                          .stream_waiting = via_waiting};
 
 static const char *field(const char *name)
 {
@@ -113,7 +113,7 @@ static void done(struct text_job *job)
 static void open_server(struct server *s)
 {
     struct err e;
-    struct text_job much = {.work = work, .done = done, .client = clients_of_address(NULL)};
+    struct text_job much = {.work = work, .done = done, .client = client_limit_of_address(NULL)};
     *s = (struct server){.state = SERVER_READY, .base = event_base_new(), .model_name = "m"};
     metrics_init(&s->metrics);
     assert_int_equal(text_worker_open(&s->text, s->base, 0, &e), STATUS_OK);
@@ -184,10 +184,10 @@ static void over_http(void **state)
     (void)state;
     open_server(&s);
     begin("/v1/completions", "application/json", NULL);
-    call_begin(&s, &client.x,
-               &(struct call_question){.kind = OPENAI_COMPLETION,
-                                       .form = &stream_form,
-                                       .body = body_of(bytes, sizeof bytes)});
+    completion_begin(&s, &client.x,
+                     &(struct completion_question){.kind = OPENAI_COMPLETION,
+                                                   .form = &openai_sse_format,
+                                                   .body = body_of(bytes, sizeof bytes)});
     assert_int_equal(client.x.status, 429);
     end(&s, 1);
     close_server(&s);
@@ -222,22 +222,22 @@ static enum status slow_read(struct openai_request *out, enum openai_kind kind, 
 {
     sem_post(&reading);
     sem_wait(&gate);
-    return stream_form.read(out, kind, bytes, len, err);
+    return openai_sse_format.read(out, kind, bytes, len, err);
 }
 
 static void leave_while_it_is_read(struct server *s, enum openai_kind kind, const char *path,
                                    const char *field)
 {
-    struct form form = stream_form;
+    struct wire_format form = openai_sse_format;
     struct buf body = {0};
     form.read = slow_read;
     sem_init(&reading, 0, 0);
     sem_init(&gate, 0, 0);
     buf_printf(&body, "{%s,\"pad\":\"%*s\"}", field, BODY_BYTES, "");
     begin(path, "application/json", NULL);
-    call_begin(
-        s, &client.x,
-        &(struct call_question){.kind = kind, .form = &form, .body = body_of(body.data, body.len)});
+    completion_begin(s, &client.x,
+                     &(struct completion_question){
+                         .kind = kind, .form = &form, .body = body_of(body.data, body.len)});
     buf_fini(&body);
     sem_wait(&reading);
     client.x.ended(&client.x, true);
@@ -249,24 +249,24 @@ static void leave_while_it_is_read(struct server *s, enum openai_kind kind, cons
 /* The text worker reads a question when its client leaves: no prompt of it is tokenized then. */
 static void who_leaves_is_not_tokenized(void **state)
 {
-    const struct rates_options rates = {.tokens = 1, .burst_s = 1000};
-    const struct client who = clients_of_address(NULL);
+    const struct rate_limit_options rates = {.tokens = 1, .burst_s = 1000};
+    const struct client who = client_limit_of_address(NULL);
     struct fake_world world;
-    struct rates_level requests, tokens;
+    struct rate_limit_level requests, tokens;
     struct err e;
     (void)state;
     struct server s = {.state = SERVER_READY, .base = event_base_new(), .model_name = "m"};
     fake_world_open(&world);
     metrics_init(&s.metrics);
     s.loader.tokenizer = world.tokenizer;
-    assert_int_equal(rates_open(&s.rates, &rates, &e), STATUS_OK);
+    assert_int_equal(rate_limit_open(&s.rates, &rates, &e), STATUS_OK);
     assert_int_equal(text_worker_open(&s.text, s.base, 4, &e), STATUS_OK);
     leave_while_it_is_read(&s, OPENAI_COMPLETION, "/v1/completions", "\"prompt\":[\"aa\",\"bb\"]");
     leave_while_it_is_read(&s, OPENAI_CHAT, "/v1/chat/completions",
                            "\"messages\":[{\"role\":\"user\",\"content\":\"aa\"}]");
-    rates_look(s.rates, &who, now_us, &requests, &tokens);
+    rate_limit_look(s.rates, &who, now_us, &requests, &tokens);
     assert_true(tokens.left == 1000); /* tokens that were read would have been charged */
-    rates_free(s.rates);
+    rate_limit_free(s.rates);
     fake_world_close(&world);
     close_server(&s);
 }

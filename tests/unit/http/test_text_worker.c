@@ -80,7 +80,7 @@ static void wait_for(struct world *o, int n)
 static struct job new_job(struct world *o, char name, uint64_t client, size_t bytes)
 {
     return (struct job){
-        .job = {.work = work, .done = done, .client = clients_of_key(client), .bytes = bytes},
+        .job = {.work = work, .done = done, .client = client_limit_of_key(client), .bytes = bytes},
         .world = o,
         .name = name};
 }

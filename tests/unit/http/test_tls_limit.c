@@ -14,7 +14,7 @@
 /* Descriptors stand for connections; who was started, by the order of adding. */
 struct world {
     struct event_base *base;
-    struct handshakes *h;
+    struct tls_limit *h;
     int fds[4096];
     int n_added;
     int started[4096];
@@ -43,27 +43,27 @@ static void open_world(struct world *w, int64_t cost_us)
 {
     struct err e;
     *w = (struct world){.base = event_base_new()};
-    const struct handshakes_options o = {w->base, cost_us, on_start, on_drop, w};
-    assert_int_equal(handshakes_open(&w->h, &o, &e), STATUS_OK);
+    const struct tls_limit_options o = {w->base, cost_us, on_start, on_drop, w};
+    assert_int_equal(tls_limit_open(&w->h, &o, &e), STATUS_OK);
 }
 
 static void close_world(struct world *w)
 {
-    handshakes_close(w->h);
+    tls_limit_close(w->h);
     event_base_free(w->base);
 }
 
 /* One of the k-th client. False: it was dropped at once. */
 static bool add(struct world *w, uint64_t k)
 {
-    struct client who = clients_of_key(k); /* any would do */
+    struct client who = client_limit_of_key(k); /* any would do */
     int fd = open("/dev/null", O_RDONLY | O_CLOEXEC), before = w->n_dropped;
     assert_true(fd >= 0);
     for (int i = 0; i < w->n_added; i++) /* a number that was closed and is used again */
         if (w->fds[i] == fd)
             w->fds[i] = -1;
     w->fds[w->n_added++] = fd;
-    handshakes_add(w->h, fd, &who);
+    tls_limit_add(w->h, fd, &who);
     return w->n_dropped == before;
 }
 

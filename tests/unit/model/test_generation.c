@@ -17,7 +17,7 @@ static void expect_line(const char *json, const char *expected)
     struct buf line = {0};
     hf_writer_write(&f);
     hf_writer_put(&f, "generation_config.json", json);
-    enum status st = source_open(&g, f.path, &err);
+    enum status st = model_file_open(&g, f.path, &err);
     if (!st)
         st = generation_read(&said, g, &err);
     if (st)

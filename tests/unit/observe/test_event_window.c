@@ -10,8 +10,8 @@
 
 /* A window, the histograms it looks at, and the time. */
 struct scene {
-    struct live_window window;
-    struct histogram histograms[LIVE_VIEWS];
+    struct event_window window;
+    struct histogram histograms[EVENT_WINDOW_VIEWS];
     int64_t now_us;
 };
 
@@ -29,27 +29,27 @@ static int tear_down(void **state)
     return 0;
 }
 
-static int64_t look(struct scene *s, struct histogram_view v[LIVE_VIEWS])
+static int64_t look(struct scene *s, struct histogram_view v[EVENT_WINDOW_VIEWS])
 {
-    for (int i = 0; i < LIVE_VIEWS; i++)
+    for (int i = 0; i < EVENT_WINDOW_VIEWS; i++)
         histogram_read(&s->histograms[i], &v[i]);
-    return live_window_slide(&s->window, s->now_us, v);
+    return event_window_slide(&s->window, s->now_us, v);
 }
 
 static void what_was_before_the_first_look_is_outside(void **state)
 {
     struct scene *s = *state;
-    struct histogram_view v[LIVE_VIEWS];
-    histogram_add(&s->histograms[LIVE_TTFT], 5 * MS, 7);
+    struct histogram_view v[EVENT_WINDOW_VIEWS];
+    histogram_add(&s->histograms[EVENT_WINDOW_TTFT], 5 * MS, 7);
     assert_int_equal(look(s, v), 0);
-    assert_int_equal(v[LIVE_TTFT].count, 0);
-    histogram_add(&s->histograms[LIVE_TTFT], 5 * MS, 2);
-    histogram_add(&s->histograms[LIVE_STEP], 9 * MS, 1);
+    assert_int_equal(v[EVENT_WINDOW_TTFT].count, 0);
+    histogram_add(&s->histograms[EVENT_WINDOW_TTFT], 5 * MS, 2);
+    histogram_add(&s->histograms[EVENT_WINDOW_STEP], 9 * MS, 1);
     s->now_us += SECOND;
     assert_int_equal(look(s, v), SECOND);
-    assert_int_equal(v[LIVE_TTFT].count, 2);
-    assert_int_equal(v[LIVE_TTFT].sum, 10 * MS);
-    assert_int_equal(v[LIVE_STEP].count, 1);
+    assert_int_equal(v[EVENT_WINDOW_TTFT].count, 2);
+    assert_int_equal(v[EVENT_WINDOW_TTFT].sum, 10 * MS);
+    assert_int_equal(v[EVENT_WINDOW_STEP].count, 1);
     assert_int_equal(v[0].count, 0);
 }
 
@@ -57,23 +57,24 @@ static void what_was_before_the_first_look_is_outside(void **state)
 static void the_window_is_as_long_as_it_says(void **state)
 {
     struct scene *s = *state;
-    struct histogram_view v[LIVE_VIEWS];
+    struct histogram_view v[EVENT_WINDOW_VIEWS];
     look(s, v);
     for (int i = 1; i <= 1000; i++) {
         s->now_us += SECOND;
-        histogram_add(&s->histograms[LIVE_ITL], i * MS, 1);
+        histogram_add(&s->histograms[EVENT_WINDOW_ITL], i * MS, 1);
         int64_t us = look(s, v);
-        assert_int_equal(us, (int64_t)v[LIVE_ITL].count * SECOND);
+        assert_int_equal(us, (int64_t)v[EVENT_WINDOW_ITL].count * SECOND);
         assert_true(us <= LIMIT_LIVE_WINDOW_SECONDS * SECOND);
         assert_true(i < 60 ? us == i * SECOND : us > 55 * SECOND);
     }
-    assert_true(histogram_quantile(&v[LIVE_ITL], 0.01) > 800 * MS); /* the old ones have left */
+    assert_true(histogram_quantile(&v[EVENT_WINDOW_ITL], 0.01) >
+                800 * MS); /* the old ones have left */
 }
 
 static void a_long_pause_empties_it(void **state)
 {
     struct scene *s = *state;
-    struct histogram_view v[LIVE_VIEWS];
+    struct histogram_view v[EVENT_WINDOW_VIEWS];
     look(s, v);
     histogram_add(&s->histograms[0], 3 * MS, 4);
     s->now_us += 600 * SECOND;
@@ -88,7 +89,7 @@ static void a_long_pause_empties_it(void **state)
 /* --- what is remembered --------------------------------------------------------------------- */
 
 /* A request that had its first token so many seconds ago, after prefill_ms, and ended then. */
-static void remember(struct scene *s, struct recent *r, int ago_s, int prefill_ms)
+static void remember(struct scene *s, struct request_log *r, int ago_s, int prefill_ms)
 {
     int64_t first = s->now_us - ago_s * SECOND, start = first - prefill_ms * MS;
     struct timeline t = {.at_us = {[TIMELINE_RECEIVED] = start,
@@ -99,22 +100,22 @@ static void remember(struct scene *s, struct recent *r, int ago_s, int prefill_m
                                    [TIMELINE_PREFILL_STARTED] = start,
                                    [TIMELINE_FIRST_TOKEN] = first,
                                    [TIMELINE_FIRST_CONTENT] = first}};
-    struct recent_request *q = recent_add(r, &t);
+    struct request_log_entry *q = request_log_add(r, &t);
     q->streamed = true;
     q->added_us = first;
     int64_t us[METRICS_TTFT + 1];
     metrics_parts(&t, true, us);
-    for (int i = 0; i <= LIVE_TTFT; i++)
+    for (int i = 0; i <= EVENT_WINDOW_TTFT; i++)
         histogram_add(&s->histograms[i], us[i], 1);
 }
 
-static int64_t seeded_look(struct scene *s, const struct recent *r,
-                           struct histogram_view v[LIVE_VIEWS])
+static int64_t seeded_look(struct scene *s, const struct request_log *r,
+                           struct histogram_view v[EVENT_WINDOW_VIEWS])
 {
-    for (int i = 0; i < LIVE_VIEWS; i++)
+    for (int i = 0; i < EVENT_WINDOW_VIEWS; i++)
         histogram_read(&s->histograms[i], &v[i]);
-    live_window_seed(&s->window, s->now_us, v, r);
-    return live_window_slide(&s->window, s->now_us, v);
+    event_window_seed(&s->window, s->now_us, v, r);
+    return event_window_slide(&s->window, s->now_us, v);
 }
 
 /* One a second for a hundred seconds: the first look finds those of the last minute, and they leave
@@ -122,24 +123,26 @@ static int64_t seeded_look(struct scene *s, const struct recent *r,
 static void the_first_look_finds_the_last_minute(void **state)
 {
     struct scene *s = *state;
-    struct histogram_view v[LIVE_VIEWS];
-    struct recent *r = mem_zalloc(sizeof *r);
+    struct histogram_view v[EVENT_WINDOW_VIEWS];
+    struct request_log *r = mem_zalloc(sizeof *r);
     for (int ago = 100; ago > 0; ago--)
         remember(s, r, ago, ago <= 60 ? 5 : 900);
-    recent_add(r, &(struct timeline){0}); /* one without a first token */
-    histogram_add(&s->histograms[LIVE_ITL], MS, 1000);
+    request_log_add(r, &(struct timeline){0}); /* one without a first token */
+    histogram_add(&s->histograms[EVENT_WINDOW_ITL], MS, 1000);
     assert_int_equal(seeded_look(s, r, v), 60 * SECOND);
-    assert_int_equal(v[LIVE_TTFT].count, 59); /* a second before the window's begin is outside */
+    assert_int_equal(v[EVENT_WINDOW_TTFT].count,
+                     59); /* a second before the window's begin is outside */
     assert_int_equal(v[METRICS_PREFILL].count, 59);
     assert_int_equal(v[METRICS_PREFILL].sum, 59 * 5 * MS);
     assert_int_equal(v[METRICS_QUEUE].count, 59);
     assert_int_equal(v[METRICS_QUEUE].sum, 0);
-    assert_int_equal(v[LIVE_ITL].count, 0);
+    assert_int_equal(v[EVENT_WINDOW_ITL].count, 0);
     for (int i = 1; i <= 70; i++) {
         s->now_us += SECOND;
         int64_t us = look(s, v);
         assert_in_range(us, 55 * SECOND + 1, 60 * SECOND);
-        assert_true((int64_t)v[LIVE_TTFT].count == (us > i * SECOND ? us / SECOND - i - 1 : 0));
+        assert_true((int64_t)v[EVENT_WINDOW_TTFT].count ==
+                    (us > i * SECOND ? us / SECOND - i - 1 : 0));
     }
     mem_free(r);
 }
@@ -148,13 +151,13 @@ static void the_first_look_finds_the_last_minute(void **state)
 static void it_reaches_as_far_as_what_is_remembered(void **state)
 {
     struct scene *s = *state;
-    struct histogram_view v[LIVE_VIEWS];
-    struct recent *r = mem_zalloc(sizeof *r);
+    struct histogram_view v[EVENT_WINDOW_VIEWS];
+    struct request_log *r = mem_zalloc(sizeof *r);
     for (int ago = 100; ago > 0; ago--)
         for (int i = 0; i < 20; i++)
             remember(s, r, ago, 5);
     assert_int_equal(seeded_look(s, r, v), 10 * SECOND); /* 256 of them are 12.8 s */
-    assert_int_equal(v[LIVE_TTFT].count, 9 * 20);
+    assert_int_equal(v[EVENT_WINDOW_TTFT].count, 9 * 20);
     mem_free(r);
 }
 

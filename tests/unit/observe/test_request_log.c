@@ -10,22 +10,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct recent *make(int n)
+static struct request_log *make(int n)
 {
-    struct recent *r = calloc(1, sizeof *r);
+    struct request_log *r = calloc(1, sizeof *r);
     assert_non_null(r);
     for (int i = 0; i < n; i++) {
-        struct recent_request *q = recent_add(r, &(struct timeline){0});
+        struct request_log_entry *q = request_log_add(r, &(struct timeline){0});
         snprintf(q->id, sizeof q->id, "id-%d", i);
         q->finish = "refused";
     }
     return r;
 }
 
-static json_t *data_of(const struct recent *r, uint32_t limit)
+static json_t *data_of(const struct request_log *r, uint32_t limit)
 {
     struct buf out = {0};
-    recent_json(r, limit, &out);
+    request_log_json(r, limit, &out);
     json_t *all = json_loads(buf_str(&out), JSON_REJECT_DUPLICATES, NULL);
     assert_non_null(all);
     json_t *data = json_incref(json_object_get(all, "data"));
@@ -34,7 +34,7 @@ static json_t *data_of(const struct recent *r, uint32_t limit)
     return data;
 }
 
-static void expect_ids(const struct recent *r, uint32_t limit, int newest, size_t n)
+static void expect_ids(const struct request_log *r, uint32_t limit, int newest, size_t n)
 {
     json_t *data = data_of(r, limit);
     assert_int_equal(json_array_size(data), n);
@@ -49,7 +49,7 @@ static void expect_ids(const struct recent *r, uint32_t limit, int newest, size_
 static void the_newest_come_first_and_the_oldest_go(void **state)
 {
     (void)state;
-    struct recent *none = make(0), *few = make(3), *many = make(2 * LIMIT_RECENT_REQUESTS + 5);
+    struct request_log *none = make(0), *few = make(3), *many = make(2 * LIMIT_RECENT_REQUESTS + 5);
     expect_ids(none, 10, 0, 0);
     expect_ids(few, 10, 2, 3);
     expect_ids(few, 2, 2, 2);
@@ -62,11 +62,11 @@ static void the_newest_come_first_and_the_oldest_go(void **state)
 static void a_place_that_is_used_again_is_empty(void **state)
 {
     (void)state;
-    struct recent *r = make(0);
+    struct request_log *r = make(0);
     memset(r->requests, 0xff, sizeof r->requests);
-    const struct recent_request empty = {0};
+    const struct request_log_entry empty = {0};
     struct timeline t = {.at_us = {[TIMELINE_RECEIVED] = clock_now_us() - 5000000}};
-    struct recent_request *q = recent_add(r, &t);
+    struct request_log_entry *q = request_log_add(r, &t);
     assert_memory_equal(&q->timeline, &t, sizeof t);
     assert_in_range(clock_unix_us() - q->received_unix_us, 5000000, 60000000);
     assert_in_range(clock_now_us() - q->added_us, 0, 55000000);
@@ -84,9 +84,9 @@ static int64_t us_of(const json_t *o, const char *name)
 static void what_is_known_is_shown(void **state)
 {
     (void)state;
-    struct recent *r = make(0);
-    struct recent_request *q = recent_add(r, &(struct timeline){0});
-    *q = (struct recent_request){
+    struct request_log *r = make(0);
+    struct request_log_entry *q = request_log_add(r, &(struct timeline){0});
+    *q = (struct request_log_entry){
         .request_id = "a \"client's\" \\ own",
         .submitted = true,
         .finish = "stop",
@@ -117,13 +117,14 @@ static void what_is_known_is_shown(void **state)
 static void why_so_much_was_cached(void **state)
 {
     (void)state;
-    assert_string_equal(recent_cache(false, 1, 100, 0), "off");
-    assert_string_equal(recent_cache(true, 1, 1, 0), "short");
-    assert_string_equal(recent_cache(true, 1, 100, 0), "miss");
-    assert_string_equal(recent_cache(true, 1, 100, 98), "part");
-    assert_string_equal(recent_cache(true, 1, 100, 99), "hit");
-    assert_string_equal(recent_cache(true, 2, 100, 98), "hit"); /* each computes its last one */
-    assert_string_equal(recent_cache(true, 2, 2, 0), "short");
+    assert_string_equal(request_log_cache(false, 1, 100, 0), "off");
+    assert_string_equal(request_log_cache(true, 1, 1, 0), "short");
+    assert_string_equal(request_log_cache(true, 1, 100, 0), "miss");
+    assert_string_equal(request_log_cache(true, 1, 100, 98), "part");
+    assert_string_equal(request_log_cache(true, 1, 100, 99), "hit");
+    assert_string_equal(request_log_cache(true, 2, 100, 98),
+                        "hit"); /* each computes its last one */
+    assert_string_equal(request_log_cache(true, 2, 2, 0), "short");
 }
 
 int main(void)

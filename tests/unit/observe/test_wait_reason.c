@@ -17,7 +17,7 @@ static void expect(const struct request_wait *w, int64_t us, const char *words)
 {
     struct timeline t = queued_for(us);
     struct buf out = {0};
-    waited_words(&out, w, &t);
+    wait_reason_words(&out, w, &t);
     assert_string_equal(buf_str(&out), words);
     buf_fini(&out);
 }
@@ -77,11 +77,11 @@ static void test_never_admitted(void **state)
     (void)state;
     struct buf out = {0};
     struct timeline t = {.at_us = {[TIMELINE_QUEUED] = 1, [TIMELINE_FINISHED] = 30 * MS + 1}};
-    waited_words(&out, WAIT(.steps = 2, .steps_no_place = 2), &t);
+    wait_reason_words(&out, WAIT(.steps = 2, .steps_no_place = 2), &t);
     assert_string_equal(buf_str(&out), "waited 30 ms for one of the running requests to end");
     buf_clear(&out);
     t.at_us[TIMELINE_QUEUED] = 0;
-    waited_words(&out, WAIT(.steps = 2), &t);
+    wait_reason_words(&out, WAIT(.steps = 2), &t);
     assert_string_equal(buf_str(&out), "");
     buf_fini(&out);
 }
@@ -92,10 +92,10 @@ static void test_json(void **state)
     struct timeline t = queued_for(180 * MS);
     struct buf out = {0};
     buf_puts(&out, "{\"a\":1");
-    waited_json(&out,
-                WAIT(.waiting = 2, .running = 3, .tokens = 4, .steps = 5, .prompts = 2,
-                     .prompt_tokens = 1024),
-                &t);
+    wait_reason_json(&out,
+                     WAIT(.waiting = 2, .running = 3, .tokens = 4, .steps = 5, .prompts = 2,
+                          .prompt_tokens = 1024),
+                     &t);
     buf_putc(&out, '}');
     json_t *all = json_loads(buf_str(&out), JSON_REJECT_DUPLICATES, NULL);
     assert_non_null(all);

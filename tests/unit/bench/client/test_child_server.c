@@ -53,27 +53,27 @@ static void starts_and_ends(void **state)
 {
     (void)state;
     const struct server_options o = options(load_tiny);
-    struct child c;
+    struct child_server c;
     struct err err = {0};
-    if (child_start(&c, &o, &err) != STATUS_OK)
+    if (child_server_start(&c, &o, &err) != STATUS_OK)
         fail_msg("%s", err.text);
     assert_int_equal(strncmp(c.url, "http://127.0.0.1:", 17), 0);
     pid_t pid = c.pid;
     assert_true(is_there(pid));
     assert_int_equal(getpgid(pid), pid); /* Ctrl-C on our terminal is not its */
-    child_stop(&c);
+    child_server_stop(&c);
     assert_int_equal(c.pid, 0);
     assert_false(is_there(pid)); /* nor left as a zombie */
-    child_stop(&c);              /* nothing to do */
+    child_server_stop(&c);       /* nothing to do */
 }
 
 static void its_error_is_told(void **state)
 {
     (void)state;
     const struct server_options o = options(load_nothing);
-    struct child c;
+    struct child_server c;
     struct err err = {0};
-    assert_int_equal(child_start(&c, &o, &err), STATUS_NOT_FOUND);
+    assert_int_equal(child_server_start(&c, &o, &err), STATUS_NOT_FOUND);
     assert_string_equal(err.param, "--model");
     assert_non_null(strstr(err.text, "the model is not there"));
     assert_int_equal(c.pid, 0);
@@ -83,9 +83,9 @@ static void its_death_is_noticed(void **state)
 {
     (void)state;
     const struct server_options o = options(load_and_die);
-    struct child c;
+    struct child_server c;
     struct err err = {0};
-    assert_int_equal(child_start(&c, &o, &err), STATUS_UNAVAILABLE);
+    assert_int_equal(child_server_start(&c, &o, &err), STATUS_UNAVAILABLE);
     assert_non_null(strstr(err.text, "ended before it was ready"));
     assert_int_equal(c.pid, 0);
 }

@@ -1,4 +1,5 @@
 /* An engine of this process as a target: on the scripted backend, and whole on a tiny model. */
+#include "bench/client/target_open.h"
 #include "unit/engine/fake_backend.h"
 
 #include "base/clock.h"

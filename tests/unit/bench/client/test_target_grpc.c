@@ -1,5 +1,6 @@
 /* A gRPC server as a target, against scripted frames. */
-#include "bench/client/target.h"
+#include "bench/client/target_open.h"
+#include "bench/load/target.h"
 
 #include "support/cmocka_all.h"
 #include "support/script_grpc.h"

@@ -1,5 +1,6 @@
 /* A server as a target, against scripted answers. */
-#include "bench/client/target.h"
+#include "bench/client/target_open.h"
+#include "bench/load/target.h"
 
 #include "support/cmocka_all.h"
 #include "support/script_server.h"

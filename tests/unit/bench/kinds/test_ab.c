@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "bench/kinds/ab.h"
-#include "bench/load/random.h"
+#include "bench/result/random.h"
 #include "support/cmocka_all.h"
 #include "support/sanitized.h"
 

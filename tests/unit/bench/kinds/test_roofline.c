@@ -82,7 +82,8 @@ static void test_readers_read_everything(void **state)
     }
 }
 
-/* --- bench/kinds/roofline.h ----------------------------------------------------------------------- */
+/* --- bench/kinds/roofline.h
+ * ----------------------------------------------------------------------- */
 
 static uint32_t n_calls, n_total;
 
@@ -201,7 +202,8 @@ static void test_table_and_result(void **state)
         series_fini(&points[i].rates);
 }
 
-/* --- bench/kinds/roofline_model.h ----------------------------------------------------------------- */
+/* --- bench/kinds/roofline_model.h
+ * ----------------------------------------------------------------- */
 
 /* Shapes by hand: tiny_model_default is 3 layers of 64 wide, 8 + 2 * 2 heads of 24, 160 hidden. */
 #define LAYER_MACS (64 * (8 + 4) * 24 + 8 * 24 * 64 + 3 * 64 * 160)

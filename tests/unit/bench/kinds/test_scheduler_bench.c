@@ -50,8 +50,8 @@ static void decode_is_what_the_whole_takes_beyond_the_prompts(void **state)
 {
     (void)state;
     struct load_result prefill = pass_of(10, 100, 1, 2.0), whole = pass_of(10, 100, 41, 10.0);
-    struct modes_split s;
-    assert_true(modes_split(&s, &prefill, &whole));
+    struct scheduler_bench_split s;
+    assert_true(scheduler_bench_split(&s, &prefill, &whole));
     near(s.prefill_s, 2);
     near(s.decode_s, 8);
     near(s.whole_s, 10);
@@ -68,12 +68,12 @@ static void passes_that_lack_an_answer_are_not_compared(void **state)
 {
     (void)state;
     struct load_result prefill = pass_of(2, 100, 1, 2.0), whole = pass_of(2, 100, 41, 10.0);
-    struct modes_split s;
+    struct scheduler_bench_split s;
     whole.records[1].state = RECORD_FAILED;
-    assert_false(modes_split(&s, &prefill, &whole));
+    assert_false(scheduler_bench_split(&s, &prefill, &whole));
     whole.records[1].state = RECORD_OK;
     prefill.records[0].state = RECORD_CANCELLED;
-    assert_false(modes_split(&s, &prefill, &whole));
+    assert_false(scheduler_bench_split(&s, &prefill, &whole));
     load_fini(&prefill);
     load_fini(&whole);
 }
@@ -83,8 +83,8 @@ static void a_decode_of_no_time_has_no_rate(void **state)
 {
     (void)state;
     struct load_result prefill = pass_of(2, 100, 1, 2.0), whole = pass_of(2, 100, 2, 1.5);
-    struct modes_split s;
-    assert_true(modes_split(&s, &prefill, &whole));
+    struct scheduler_bench_split s;
+    assert_true(scheduler_bench_split(&s, &prefill, &whole));
     assert_true(isnan(s.decode_s));
     assert_true(isnan(s.decode_tokens_per_s));
     load_fini(&prefill);
@@ -122,8 +122,9 @@ static void an_offline_result_has_no_ttft(void **state)
     struct workload_options w = offline_of(10, 100, 41);
     struct measurement m = two_runs_and_a_half();
     struct result r;
-    result_init(&r, "scheduler", NULL, modes_workload_json(MODES_OFFLINE, &w), json_object());
-    modes_result(MODES_OFFLINE, &m, &r);
+    result_init(&r, "scheduler", NULL, scheduler_bench_workload_json(SCHEDULER_BENCH_OFFLINE, &w),
+                json_object());
+    scheduler_bench_result(SCHEDULER_BENCH_OFFLINE, &m, &r);
     assert_false(r.failed);
     near(median(&r, "prefill_s"), 3);
     near(median(&r, "decode_s"), 9);
@@ -147,19 +148,20 @@ static void an_online_result_has_one(void **state)
     struct result r;
     m.runs[0] = pass_of(10, 100, 41, 10.0);
     assert_true(summary_make(&m.pooled, m.runs, 1, NULL));
-    result_init(&r, "scheduler", NULL, modes_workload_json(MODES_ONLINE, &w), json_object());
-    modes_result(MODES_ONLINE, &m, &r);
+    result_init(&r, "scheduler", NULL, scheduler_bench_workload_json(SCHEDULER_BENCH_ONLINE, &w),
+                json_object());
+    scheduler_bench_result(SCHEDULER_BENCH_ONLINE, &m, &r);
     near(median(&r, "ttft_p50"), 10000);
     result_fini(&r);
     measure_fini(&m);
 }
 
-static void shows(enum modes mode, struct measurement *m, const struct workload_options *w,
-                  const char *text, bool yes)
+static void shows(enum scheduler_bench mode, struct measurement *m,
+                  const struct workload_options *w, const char *text, bool yes)
 {
     const struct target t = {.model = "m", .engine = "cpu"};
     struct buf table = {0};
-    modes_table(&table, mode, m, w, &t);
+    scheduler_bench_table(&table, mode, m, w, &t);
     if ((strstr(buf_str(&table), text) != NULL) != yes)
         fail_msg("\"%s\" is%s in:\n%s", text, yes ? " not" : "", buf_str(&table));
     buf_fini(&table);
@@ -171,20 +173,24 @@ static void the_offline_table_has_prefill_and_decode_apart(void **state)
     struct workload_options w = offline_of(10, 100, 41);
     struct measurement m = two_runs_and_a_half();
     /*                              seconds     tokens   tokens/s */
-    shows(MODES_OFFLINE, &m, &w, "prefill             3.000       1000      375.0\n", true);
-    shows(MODES_OFFLINE, &m, &w, "decode              9.000        400       45.0\n", true);
-    shows(MODES_OFFLINE, &m, &w, "whole run          12.000        410       35.1\n", true);
-    shows(MODES_OFFLINE, &m, &w, "TTFT           n/a", true);
-    shows(MODES_OFFLINE, &m, &w, "TPOT", false);
-    shows(MODES_OFFLINE, &m, &w, "10, all at once; 2 runs\n", true);
-    shows(MODES_OFFLINE, &m, &w, "not answered", false);
-    m.pooled.completed--;
-    shows(MODES_OFFLINE, &m, &w, "1 of 50 requests were not answered", true);
-    shows(MODES_OFFLINE, &m, &w, "pass of one token", false);
-    m.runs[2].end_us += 20000000; /* the first run alone has a decode: 8 s */
-    shows(MODES_OFFLINE, &m, &w, "decode              8.000        400       50.0\n", true);
-    shows(MODES_OFFLINE, &m, &w, "In 1 of 2 runs the pass of one token a request took longer",
+    shows(SCHEDULER_BENCH_OFFLINE, &m, &w, "prefill             3.000       1000      375.0\n",
           true);
+    shows(SCHEDULER_BENCH_OFFLINE, &m, &w, "decode              9.000        400       45.0\n",
+          true);
+    shows(SCHEDULER_BENCH_OFFLINE, &m, &w, "whole run          12.000        410       35.1\n",
+          true);
+    shows(SCHEDULER_BENCH_OFFLINE, &m, &w, "TTFT           n/a", true);
+    shows(SCHEDULER_BENCH_OFFLINE, &m, &w, "TPOT", false);
+    shows(SCHEDULER_BENCH_OFFLINE, &m, &w, "10, all at once; 2 runs\n", true);
+    shows(SCHEDULER_BENCH_OFFLINE, &m, &w, "not answered", false);
+    m.pooled.completed--;
+    shows(SCHEDULER_BENCH_OFFLINE, &m, &w, "1 of 50 requests were not answered", true);
+    shows(SCHEDULER_BENCH_OFFLINE, &m, &w, "pass of one token", false);
+    m.runs[2].end_us += 20000000; /* the first run alone has a decode: 8 s */
+    shows(SCHEDULER_BENCH_OFFLINE, &m, &w, "decode              8.000        400       50.0\n",
+          true);
+    shows(SCHEDULER_BENCH_OFFLINE, &m, &w,
+          "In 1 of 2 runs the pass of one token a request took longer", true);
     measure_fini(&m);
 }
 
@@ -203,15 +209,15 @@ static void the_online_table_has_p50_and_mean(void **state)
     first->chunk_us[1] = first->end_us;
     first->n_chunks = 2;
     assert_true(summary_make(&m.pooled, m.runs, 1, NULL));
-    shows(MODES_ONLINE, &m, &w, "TTFT               4000.0     3000.0\n", true);
-    shows(MODES_ONLINE, &m, &w, "TPOT                300.0      300.0\n", true);
-    shows(MODES_ONLINE, &m, &w, "latency            4000.0     4000.0\n", true);
-    shows(MODES_ONLINE, &m, &w, "0.75 requests/s        8.2 new tokens/s", true);
-    shows(MODES_ONLINE, &m, &w, "4 a second, burstiness 0.5", true);
-    shows(MODES_ONLINE, &m, &w, "bottleneck", false);
+    shows(SCHEDULER_BENCH_ONLINE, &m, &w, "TTFT               4000.0     3000.0\n", true);
+    shows(SCHEDULER_BENCH_ONLINE, &m, &w, "TPOT                300.0      300.0\n", true);
+    shows(SCHEDULER_BENCH_ONLINE, &m, &w, "latency            4000.0     4000.0\n", true);
+    shows(SCHEDULER_BENCH_ONLINE, &m, &w, "0.75 requests/s        8.2 new tokens/s", true);
+    shows(SCHEDULER_BENCH_ONLINE, &m, &w, "4 a second, burstiness 0.5", true);
+    shows(SCHEDULER_BENCH_ONLINE, &m, &w, "bottleneck", false);
     m.runs[0].generator.bottleneck = true;
     snprintf(m.runs[0].generator.why, sizeof m.runs[0].generator.why, "it was late");
-    shows(MODES_ONLINE, &m, &w, "THE BOTTLENECK WAS THE GENERATOR: it was late", true);
+    shows(SCHEDULER_BENCH_ONLINE, &m, &w, "THE BOTTLENECK WAS THE GENERATOR: it was late", true);
     measure_fini(&m);
 }
 
@@ -288,7 +294,7 @@ static void each_run_is_two_passes_of_prompts_of_their_own(void **state)
     struct measure_options o = {.warmup_runs = 1, .repeat_runs = 2};
     struct measurement m;
     struct err err = {0};
-    assert_int_equal(modes_measure_offline(&f.target, &w, &o, &m, &err), STATUS_OK);
+    assert_int_equal(scheduler_bench_measure_offline(&f.target, &w, &o, &m, &err), STATUS_OK);
     assert_int_equal(f.n_sent, 3 * 2 * 4);
     assert_int_equal(f.most, 4);
     assert_int_equal(m.n_runs, 2 * 2);
@@ -311,12 +317,13 @@ static void an_interrupted_measurement_keeps_what_there_is(void **state)
     struct measure_options o = {.repeat_runs = 2, .stop = &f.stop};
     struct measurement m;
     struct err err = {0};
-    assert_int_equal(modes_measure_offline(&f.target, &w, &o, &m, &err), STATUS_OK);
+    assert_int_equal(scheduler_bench_measure_offline(&f.target, &w, &o, &m, &err), STATUS_OK);
     assert_int_equal(m.n_runs, 3);
     assert_true(m.runs[2].interrupted);
     struct result r;
-    result_init(&r, "scheduler", NULL, modes_workload_json(MODES_OFFLINE, &w), json_object());
-    modes_result(MODES_OFFLINE, &m, &r);
+    result_init(&r, "scheduler", NULL, scheduler_bench_workload_json(SCHEDULER_BENCH_OFFLINE, &w),
+                json_object());
+    scheduler_bench_result(SCHEDULER_BENCH_OFFLINE, &m, &r);
     assert_int_equal(json_array_size(json_object_get(r.root, "runs")), 1);
     result_fini(&r);
     measure_fini(&m);
@@ -331,11 +338,11 @@ static void refuses_what_cannot_be_split(void **state)
     struct measure_options o = {.repeat_runs = 1};
     struct measurement m;
     struct err err = {0};
-    assert_int_equal(modes_measure_offline(&f.target, &w, &o, &m, &err), STATUS_INVALID);
+    assert_int_equal(scheduler_bench_measure_offline(&f.target, &w, &o, &m, &err), STATUS_INVALID);
     assert_string_equal(err.param, "--max-new-tokens");
     measure_fini(&m);
     w = offline_of(4, 0, 16);
-    assert_int_equal(modes_measure_offline(&f.target, &w, &o, &m, &err), STATUS_INVALID);
+    assert_int_equal(scheduler_bench_measure_offline(&f.target, &w, &o, &m, &err), STATUS_INVALID);
     assert_string_equal(err.param, "--prompt-tokens");
     measure_fini(&m);
     assert_int_equal(f.n_sent, 0);

@@ -14,7 +14,7 @@ static struct prompt three[] = {
     {(char *)"code", NULL, (char *)"write C"},
     {(char *)"maths", NULL, (char *)"2 + 2"},
 };
-static const struct prompts prompts = {three, 3};
+static const struct prompt_set prompts = {three, 3};
 
 /* --- what is asked -------------------------------------------------------------------------- */
 

@@ -12,10 +12,10 @@
 /* Parsed under the name "p.json" and given back for its error. */
 static struct err refused(const char *json)
 {
-    struct prompts p;
+    struct prompt_set p;
     struct err err = {0};
-    assert_int_equal(prompts_parse(&p, "p.json", json, strlen(json), &err), STATUS_INVALID);
-    prompts_fini(&p);
+    assert_int_equal(prompt_set_parse(&p, "p.json", json, strlen(json), &err), STATUS_INVALID);
+    prompt_set_fini(&p);
     return err;
 }
 
@@ -30,32 +30,32 @@ static void refuses(const char *json, const char *param, const char *text)
 static void the_standard_prompts_are_in_the_binary(void **state)
 {
     (void)state;
-    struct prompts p;
+    struct prompt_set p;
     struct err err = {0};
-    assert_int_equal(prompts_standard(&p, &err), STATUS_OK);
+    assert_int_equal(prompt_set_standard(&p, &err), STATUS_OK);
     assert_int_equal(p.n, 3);
     assert_string_equal(p.v[0].id, "zh_long_text");
     assert_string_equal(p.v[1].id, "code");
     assert_string_equal(p.v[2].id, "maths");
     assert_string_equal(p.v[0].kind, "Chinese long text generation");
     assert_non_null(strstr(p.v[2].text, "2x^2 + 5x - 3 = 0\n\n"));
-    prompts_fini(&p);
+    prompt_set_fini(&p);
 }
 
 static void the_embedded_file_is_the_repositorys(void **state)
 {
     (void)state;
-    struct prompts file, binary;
+    struct prompt_set file, binary;
     struct err err = {0};
     if (access("prompts/standard.json", R_OK) != 0)
         skip(); /* run from elsewhere */
-    assert_int_equal(prompts_read(&file, "prompts/standard.json", &err), STATUS_OK);
-    assert_int_equal(prompts_standard(&binary, &err), STATUS_OK);
+    assert_int_equal(prompt_set_read(&file, "prompts/standard.json", &err), STATUS_OK);
+    assert_int_equal(prompt_set_standard(&binary, &err), STATUS_OK);
     assert_int_equal(file.n, binary.n);
     for (uint32_t i = 0; i < file.n; i++)
         assert_string_equal(file.v[i].text, binary.v[i].text);
-    prompts_fini(&file);
-    prompts_fini(&binary);
+    prompt_set_fini(&file);
+    prompt_set_fini(&binary);
 }
 
 static void takes_prompts_with_and_without_a_kind(void **state)
@@ -63,14 +63,14 @@ static void takes_prompts_with_and_without_a_kind(void **state)
     (void)state;
     static const char json[] = "{\"token_speed\": [{\"id\": \"a\", \"text\": \"x\", \"more\": 1}, "
                                "{\"id\": \"B_2\", \"text\": \"\\u00e9\", \"kind\": \"k\"}]}";
-    struct prompts p;
+    struct prompt_set p;
     struct err err = {0};
-    assert_int_equal(prompts_parse(&p, "p.json", json, sizeof json - 1, &err), STATUS_OK);
+    assert_int_equal(prompt_set_parse(&p, "p.json", json, sizeof json - 1, &err), STATUS_OK);
     assert_int_equal(p.n, 2);
     assert_null(p.v[0].kind);
     assert_string_equal(p.v[1].kind, "k");
     assert_string_equal(p.v[1].text, "\xc3\xa9");
-    prompts_fini(&p);
+    prompt_set_fini(&p);
 }
 
 static void errors_name_the_field(void **state)
@@ -110,12 +110,12 @@ static void the_limits_hold(void **state)
 {
     (void)state;
     static char json[8192];
-    struct prompts p;
+    struct prompt_set p;
     struct err err = {0};
     write_prompts(json, sizeof json, LIMIT_PROMPTS, LIMIT_PROMPT_ID_BYTES);
-    assert_int_equal(prompts_parse(&p, "p.json", json, strlen(json), &err), STATUS_OK);
+    assert_int_equal(prompt_set_parse(&p, "p.json", json, strlen(json), &err), STATUS_OK);
     assert_int_equal(p.n, LIMIT_PROMPTS);
-    prompts_fini(&p);
+    prompt_set_fini(&p);
     write_prompts(json, sizeof json, LIMIT_PROMPTS + 1, 4);
     refuses(json, "token_speed", "found an array of more");
     write_prompts(json, sizeof json, 1, LIMIT_PROMPT_ID_BYTES + 1);
@@ -125,12 +125,12 @@ static void the_limits_hold(void **state)
 static void a_file_that_is_not_there_is_named(void **state)
 {
     (void)state;
-    struct prompts p;
+    struct prompt_set p;
     struct err err = {0};
-    assert_int_equal(prompts_read(&p, "/nonexistent/p.json", &err), STATUS_IO);
+    assert_int_equal(prompt_set_read(&p, "/nonexistent/p.json", &err), STATUS_IO);
     assert_non_null(strstr(err.text, "/nonexistent/p.json"));
-    assert_int_equal(prompts_read(&p, "/", &err), STATUS_IO);
-    prompts_fini(&p);
+    assert_int_equal(prompt_set_read(&p, "/", &err), STATUS_IO);
+    prompt_set_fini(&p);
 }
 
 int main(void)

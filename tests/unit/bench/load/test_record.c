@@ -2,7 +2,7 @@
 #include "support/cmocka_all.h"
 
 #include "bench/load/record.h"
-#include "text/utf8.h"
+#include "base/utf8.h"
 
 #include <math.h>
 #include <string.h>

@@ -6,7 +6,7 @@
 #include "base/buf.h"
 #include "base/limits.h"
 #include "base/mem.h"
-#include "bench/load/random.h"
+#include "bench/result/random.h"
 #include "bench/load/replay.h"
 #include "observe/trace.h"
 

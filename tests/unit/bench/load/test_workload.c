@@ -4,7 +4,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "bench/load/random.h"
+#include "bench/result/random.h"
 #include "bench/load/workload.h"
 
 static struct workload made(const struct workload_options *o, const struct tokenizer *t,

@@ -15,7 +15,7 @@ static char *page_of(const json_t *a, const json_t *b)
     struct figures f;
     struct buf out = {0};
     assert_true(figures_make(&f, files, n));
-    page_write(&out, files, n, &f);
+    report_page_write(&out, files, n, &f);
     assert_false(out.failed);
     figures_fini(&f);
     const char *body = strstr(buf_str(&out), "<body>"), *end = strstr(buf_str(&out), "</html>");

@@ -1,6 +1,6 @@
 /* Two results compared: what is refused, and what is called better, worse or noise. */
 #include "bench/result/compare.h"
-#include "bench/load/random.h"
+#include "bench/result/random.h"
 #include "bench/result/require.h"
 #include "support/cmocka_all.h"
 #include "support/sanitized.h"

@@ -1,7 +1,7 @@
 /* The record table. */
 #include "bench/result/history.h"
 #include "support/cmocka_all.h"
-#include "text/utf8.h"
+#include "base/utf8.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* The max-T permutation test against p values counted by hand. */
 #include "bench/result/permutation.h"
-#include "bench/load/random.h"
+#include "bench/result/random.h"
 #include "support/cmocka_all.h"
 
 #include <math.h>

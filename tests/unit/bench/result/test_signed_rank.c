@@ -1,5 +1,5 @@
 /* Intervals of signed ranks: against a table, and how often they hold the truth. */
-#include "bench/load/random.h"
+#include "bench/result/random.h"
 #include "bench/result/signed_rank.h"
 #include "support/cmocka_all.h"
 #include "support/sanitized.h"

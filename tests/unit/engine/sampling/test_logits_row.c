@@ -11,7 +11,7 @@
 
 #define MOST 50000
 
-static struct row row;
+static struct logits_row row;
 static float x[MOST];
 static struct candidate found[MOST];
 
@@ -19,7 +19,7 @@ static void with_row(uint32_t n, uint32_t levels)
 {
     static struct kernels kernels;
     kernels_fill(&kernels, levels & cpu_detect());
-    assert_int_equal(row_init(&row, &kernels, n, NULL), STATUS_OK);
+    assert_int_equal(logits_row_init(&row, &kernels, n, NULL), STATUS_OK);
 }
 
 static uint32_t reach(uint32_t n, float floor)
@@ -33,7 +33,7 @@ static uint32_t reach(uint32_t n, float floor)
 static void expect_gathered(uint32_t n, float floor)
 {
     static bool seen[MOST];
-    uint32_t count = row_gather(&row, floor, found);
+    uint32_t count = logits_row_gather(&row, floor, found);
     assert_int_equal(count, reach(n, floor));
     memset(seen, 0, sizeof seen);
     for (uint32_t i = 0; i < count; i++) {
@@ -49,12 +49,12 @@ static void expect_all(uint32_t n, struct random *random)
     uint32_t best = 0;
     for (uint32_t i = 1; i < n; i++)
         best = x[i] > x[best] ? i : best;
-    assert_true(row_scan(&row, x));
+    assert_true(logits_row_scan(&row, x));
     assert_true(row.max == x[best]);
-    assert_int_equal(row_argmax(&row), best);
+    assert_int_equal(logits_row_argmax(&row), best);
     for (int i = 0; i < 8; i++) {
         uint32_t count = 1 + random_below(random, i < 4 && n > 60 ? 60 : n);
-        float floor = row_floor(&row, count);
+        float floor = logits_row_floor(&row, count);
         assert_true(reach(n, floor) >= count);
         expect_gathered(n, floor);
     }
@@ -82,7 +82,7 @@ static void finds_what_looking_finds(void **state)
                 x[i] = odd[round / 16 % 7];
         }
         expect_all(n, &random);
-        row_fini(&row);
+        logits_row_fini(&row);
     }
 }
 
@@ -96,11 +96,11 @@ static void few_more_than_asked_for(void **state)
         for (uint32_t i = 0; i < 49152; i++)
             x[i] = (float)(random_unit(&random) * random_unit(&random) * 40 - 10);
         x[7] = round % 2 ? 1e30f : x[7]; /* a bias that dwarfs the rest */
-        assert_true(row_scan(&row, x));
-        assert_in_range(reach(49152, row_floor(&row, 40)), 40, 80);
-        assert_in_range(reach(49152, row_floor(&row, 500)), 500, 1200);
+        assert_true(logits_row_scan(&row, x));
+        assert_in_range(reach(49152, logits_row_floor(&row, 40)), 40, 80);
+        assert_in_range(reach(49152, logits_row_floor(&row, 500)), 500, 1200);
     }
-    row_fini(&row);
+    logits_row_fini(&row);
 }
 
 static void not_finite_is_said(void **state)
@@ -111,9 +111,9 @@ static void not_finite_is_said(void **state)
     for (int i = 0; i < 6; i++) {
         memset(x, 0, sizeof x);
         x[i % 2 ? 599 : 0] = bad[i / 2];
-        assert_false(row_scan(&row, x));
+        assert_false(logits_row_scan(&row, x));
     }
-    row_fini(&row);
+    logits_row_fini(&row);
 }
 
 int main(void)

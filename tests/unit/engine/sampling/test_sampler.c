@@ -18,7 +18,7 @@ static const struct sampling plain = {.temperature = 1, .top_p = 1, .repetition_
 struct fixture {
     struct kernels kernels;
     struct sampler sampler;
-    struct counts counts;
+    struct token_counts counts;
     uint32_t n_vocab;
     float logits[MOST_VOCAB];
 };
@@ -28,7 +28,7 @@ static void fixture_init_at(struct fixture *f, uint32_t n_vocab, uint32_t levels
     kernels_fill(&f->kernels, levels & cpu_detect());
     f->n_vocab = n_vocab;
     assert_int_equal(sampler_init(&f->sampler, &f->kernels, n_vocab, NULL), STATUS_OK);
-    assert_true(counts_init(&f->counts, n_vocab, n_vocab));
+    assert_true(token_counts_init(&f->counts, n_vocab, n_vocab));
 }
 
 static void fixture_init(struct fixture *f, uint32_t n_vocab)
@@ -39,7 +39,7 @@ static void fixture_init(struct fixture *f, uint32_t n_vocab)
 static void fixture_fini(struct fixture *f)
 {
     sampler_fini(&f->sampler);
-    counts_fini(&f->counts);
+    token_counts_fini(&f->counts);
 }
 
 static int32_t sample(struct fixture *f, const struct sampling *p, uint64_t position)
@@ -179,7 +179,7 @@ static void each_processor_equals_the_reference(void **state)
     struct fixture f;
     fixture_init(&f, 70);
     for (int i = 0; i < 30; i++)
-        counts_add(&f.counts, (int32_t)random_below(&random, 70), i % 3 > 0);
+        token_counts_add(&f.counts, (int32_t)random_below(&random, 70), i % 3 > 0);
     int compared = 0;
     for (int round = 0; round < 50; round++) {
         random_logits(&f, &random, 6);
@@ -219,7 +219,7 @@ static void random_chains_equal_the_reference(void **state)
         struct fixture f;
         fixture_init_at(&f, 1 + random_below(&random, MOST_VOCAB), levels[round % 3]);
         for (uint32_t i = 0; i < f.n_vocab / 4; i++)
-            counts_add(&f.counts, (int32_t)random_below(&random, f.n_vocab), i % 2);
+            token_counts_add(&f.counts, (int32_t)random_below(&random, f.n_vocab), i % 2);
         random_logits(&f, &random, 1 + 20 * random_unit(&random));
         struct sampling p = random_sampling(&random);
         compared += p.top_k != 1 && compare(&f, &p);
@@ -384,7 +384,7 @@ static void greedy_takes_the_largest(void **state)
     p.temperature = 2;
     p.top_k = 1;
     assert_int_equal(sample(&f, &p, 0), 1);
-    counts_add(&f.counts, 1, true);
+    token_counts_add(&f.counts, 1, true);
     p.frequency_penalty = 0.5f;
     assert_int_equal(sample(&f, &p, 0), 2);
     fixture_fini(&f);
@@ -399,8 +399,8 @@ static void narrow_filters_leave_one_token(void **state)
     for (int round = 0; round < 100; round++) {
         random_logits(&f, &random, 5);
         struct sampling p = plain;
-        assert_true(row_scan(&f.sampler.row, f.logits));
-        int32_t best = row_argmax(&f.sampler.row);
+        assert_true(logits_row_scan(&f.sampler.row, f.logits));
+        int32_t best = logits_row_argmax(&f.sampler.row);
         p.seed = (uint64_t)round;
         p.top_p = 1e-6f;
         assert_int_equal(sample(&f, &p, 0), best);
@@ -467,7 +467,7 @@ static void random_configurations_never_fail(void **state)
             random_logits(&f, &random, 100 * random_unit(&random));
         if (i % 3 == 0)
             f.logits[random_below(&random, 400)] = extreme(&random);
-        counts_add(&f.counts, (int32_t)random_below(&random, 400), i % 2);
+        token_counts_add(&f.counts, (int32_t)random_below(&random, 400), i % 2);
         struct sampling p = random_sampling(&random);
         struct logit_bias bias = {(int32_t)random_below(&random, 400), 100};
         p.bias = &bias;
@@ -498,7 +498,7 @@ static void selects_as_sorting_would(void **state)
         }
         qsort(sorted, n, sizeof *sorted, by_weight);
         uint32_t count = 1 + random_below(&random, n);
-        uint32_t chosen = select_count(c, n, count);
+        uint32_t chosen = topk_count(c, n, count);
         assert_int_equal(chosen, count);
         double sum = 0, mass = 0;
         for (uint32_t i = 0; i < count; i++) {
@@ -508,8 +508,8 @@ static void selects_as_sorting_would(void **state)
         }
         assert_true(sum == 0);
         if (mass > 0 && sorted[count - 1].weight > 0)
-            assert_int_equal(select_mass(c, n, mass), count);
-        assert_int_equal(select_mass(c, n, 1e9), n);
+            assert_int_equal(topk_mass(c, n, mass), count);
+        assert_int_equal(topk_mass(c, n, 1e9), n);
     }
 }
 

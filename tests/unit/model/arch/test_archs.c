@@ -13,7 +13,7 @@ static struct model *bind(const char *path, struct gguf **g)
 {
     struct model *m = NULL;
     struct err err = {0};
-    if (source_open(g, path, &err) || source_model(&m, *g, &err))
+    if (model_file_open(g, path, &err) || model_file_load(&m, *g, &err))
         fail_msg("%s", err.text);
     return m;
 }

@@ -14,8 +14,8 @@ static enum status open_model(struct hf_folder_writer *f, struct gguf **g, struc
 {
     *g = NULL;
     *m = NULL;
-    enum status st = source_open(g, f->path, err);
-    return st ? st : source_model(m, *g, err);
+    enum status st = model_file_open(g, f->path, err);
+    return st ? st : model_file_load(m, *g, err);
 }
 
 static void reads_a_good_folder(void **state)
@@ -176,7 +176,7 @@ static void reads_template_and_defaults(void **state)
                   " {\"name\": \"default\", \"template\": \"yes\"}]}");
     hf_writer_put(&f, "generation_config.json",
                   "{\"eos_token_id\": [3, 5, 4], \"do_sample\": true, \"temperature\": 0.5}");
-    assert_int_equal(source_open(&g, f.path, &err), STATUS_OK);
+    assert_int_equal(model_file_open(&g, f.path, &err), STATUS_OK);
     expect_text(g, "tokenizer.chat_template", "yes");
     assert_int_equal(gguf_get_f32(g, "general.sampling.temp", &x, &err), STATUS_OK);
     assert_true(x == 0.5f);
@@ -186,7 +186,7 @@ static void reads_template_and_defaults(void **state)
     gguf_close(g);
     hf_writer_put(&f, "chat_template.jinja", "file");
     hf_writer_put(&f, "generation_config.json", "{\"do_sample\": false, \"temperature\": 9}");
-    assert_int_equal(source_open(&g, f.path, &err), STATUS_OK);
+    assert_int_equal(model_file_open(&g, f.path, &err), STATUS_OK);
     expect_text(g, "tokenizer.chat_template", "file");
     assert_int_equal(gguf_get_f32(g, "general.sampling.temp", &x, &err), STATUS_OK);
     assert_true(x == 0); /* greedy */
@@ -219,7 +219,7 @@ static void bad_files_beside_it(void **state)
         struct err err = {0};
         hf_writer_write(&f);
         hf_writer_put(&f, cases[i].name, cases[i].text);
-        enum status st = source_open(&g, f.path, &err);
+        enum status st = model_file_open(&g, f.path, &err);
         if (st != cases[i].status || !strstr(err.text, cases[i].words) ||
             !strstr(err.text, cases[i].name))
             fail_msg("case %zu: %s: %s", i, status_name(st), err.text);
@@ -241,13 +241,13 @@ static void limits(void **state)
         buf_printf(&text, "%s%d", i ? "," : "", i);
     buf_puts(&text, "]}");
     hf_writer_put(&f, "generation_config.json", buf_str(&text));
-    assert_int_equal(source_open(&g, f.path, &err), STATUS_TOO_LARGE);
+    assert_int_equal(model_file_open(&g, f.path, &err), STATUS_TOO_LARGE);
     assert_non_null(strstr(err.text, "up to 64 ids"));
     buf_clear(&text);
     while (text.len <= LIMIT_CONFIG_BYTES)
         buf_puts(&text, "                                                                ");
     hf_writer_put(&f, "config.json", buf_str(&text));
-    assert_int_equal(source_open(&g, f.path, &err), STATUS_TOO_LARGE);
+    assert_int_equal(model_file_open(&g, f.path, &err), STATUS_TOO_LARGE);
     assert_non_null(strstr(err.text, "4194304"));
     buf_fini(&text);
     hf_writer_remove(&f);
@@ -260,7 +260,7 @@ static void a_folder_without_config(void **state)
     struct gguf *g = NULL;
     struct err err = {0};
     assert_non_null(mkdtemp(path));
-    assert_int_equal(source_open(&g, path, &err), STATUS_INVALID);
+    assert_int_equal(model_file_open(&g, path, &err), STATUS_INVALID);
     assert_non_null(strstr(err.text, "config.json"));
     rmdir(path);
 }

@@ -1,4 +1,4 @@
-#include "bench/client/grpc_exchange.h"
+#include "bench/client/grpc_call.h"
 
 #include "base/clock.h"
 #include "base/mem.h"
@@ -14,7 +14,7 @@
 
 static enum status on_message(void *arg, const char *bytes, size_t len, struct err *err)
 {
-    struct grpc_exchange *x = arg;
+    struct grpc_call *x = arg;
     x->record->n_messages++;
     x->record->payload_bytes += len;
     if (x->list && !buf_append(x->list, bytes, len))
@@ -43,7 +43,7 @@ static int read_status(const char *text)
     return end == text || *end != '\0' || n < 0 || n > 1000 ? 2 : (int)n;
 }
 
-void grpc_exchange_field(struct grpc_exchange *x, const char *name, const char *value, size_t len)
+void grpc_call_field(struct grpc_call *x, const char *name, const char *value, size_t len)
 {
     char number[16];
     copy(number, sizeof number, value, len);
@@ -62,19 +62,19 @@ void grpc_exchange_field(struct grpc_exchange *x, const char *name, const char *
 }
 
 /* 1xx are not yet the answer. */
-void grpc_exchange_head(struct grpc_exchange *x, int64_t now_us)
+void grpc_call_head(struct grpc_call *x, int64_t now_us)
 {
     x->last_us = now_us;
     if (x->record->http_status >= 200 && x->record->accepted_us == 0)
         x->record->accepted_us = now_us;
 }
 
-static bool is_grpc(const struct grpc_exchange *x)
+static bool is_grpc(const struct grpc_call *x)
 {
     return x->record->http_status == 200 && strncmp(x->type, "application/grpc", 16) == 0;
 }
 
-bool grpc_exchange_data(struct grpc_exchange *x, const char *bytes, size_t len, int64_t now_us)
+bool grpc_call_data(struct grpc_call *x, const char *bytes, size_t len, int64_t now_us)
 {
     x->last_us = now_us;
     if (is_grpc(x) && !x->refused)
@@ -84,10 +84,10 @@ bool grpc_exchange_data(struct grpc_exchange *x, const char *bytes, size_t len, 
 
 /* ---- The call ---- */
 
-struct grpc_exchange *grpc_exchange_create(const struct grpc_peer *p,
-                                           void (*ended)(struct grpc_exchange *x), void *owner)
+struct grpc_call *grpc_call_create(const struct grpc_peer *p, void (*ended)(struct grpc_call *x),
+                                   void *owner)
 {
-    struct grpc_exchange *x = mem_zalloc(sizeof *x);
+    struct grpc_call *x = mem_zalloc(sizeof *x);
     if (!x)
         return NULL;
     x->peer = p;
@@ -97,7 +97,7 @@ struct grpc_exchange *grpc_exchange_create(const struct grpc_peer *p,
     return x;
 }
 
-void grpc_exchange_destroy(struct grpc_exchange *x)
+void grpc_call_destroy(struct grpc_call *x)
 {
     if (!x)
         return;
@@ -106,7 +106,7 @@ void grpc_exchange_destroy(struct grpc_exchange *x)
     mem_free(x);
 }
 
-static void begin(struct grpc_exchange *x, struct record *r)
+static void begin(struct grpc_call *x, struct record *r)
 {
     x->record = r;
     x->list = NULL;
@@ -122,7 +122,7 @@ static void begin(struct grpc_exchange *x, struct record *r)
     r->user = x;
 }
 
-static enum status put_body(struct grpc_exchange *x, const ProtobufCMessage *m, struct err *err)
+static enum status put_body(struct grpc_call *x, const ProtobufCMessage *m, struct err *err)
 {
     size_t len = protobuf_c_message_get_packed_size(m);
     buf_clear(&x->body);
@@ -144,8 +144,8 @@ static Firstlight__V1__Sampling sampling_of(const struct work_item *item)
     return s;
 }
 
-enum status grpc_exchange_prepare(struct grpc_exchange *x, const char *model,
-                                  const struct work_item *item, struct record *r, struct err *err)
+enum status grpc_call_prepare(struct grpc_call *x, const char *model, const struct work_item *item,
+                              struct record *r, struct err *err)
 {
     Firstlight__V1__Sampling sampling = sampling_of(item);
     Firstlight__V1__Service service = FIRSTLIGHT__V1__SERVICE__INIT;
@@ -176,8 +176,8 @@ enum status grpc_exchange_prepare(struct grpc_exchange *x, const char *model,
     return put_body(x, &m.base, err);
 }
 
-enum status grpc_exchange_prepare_list(struct grpc_exchange *x, struct buf *list, struct record *r,
-                                       struct err *err)
+enum status grpc_call_prepare_list(struct grpc_call *x, struct buf *list, struct record *r,
+                                   struct err *err)
 {
     const Firstlight__V1__ListModelsRequest m = FIRSTLIGHT__V1__LIST_MODELS_REQUEST__INIT;
     begin(x, r);
@@ -189,7 +189,7 @@ enum status grpc_exchange_prepare_list(struct grpc_exchange *x, struct buf *list
 
 /* ---- The end ---- */
 
-static void end(struct grpc_exchange *x, enum record_state state, int64_t at_us, const char *why)
+static void end(struct grpc_call *x, enum record_state state, int64_t at_us, const char *why)
 {
     struct record *r = x->record;
     openai_chunk_tell(&x->heard, r);
@@ -199,12 +199,12 @@ static void end(struct grpc_exchange *x, enum record_state state, int64_t at_us,
     x->ended(x);
 }
 
-void grpc_exchange_end_cancelled(struct grpc_exchange *x)
+void grpc_call_end_cancelled(struct grpc_call *x)
 {
     end(x, RECORD_CANCELLED, clock_now_us(), NULL);
 }
 
-void grpc_exchange_end_failed(struct grpc_exchange *x, const char *why)
+void grpc_call_end_failed(struct grpc_call *x, const char *why)
 {
     end(x, RECORD_FAILED, clock_now_us(), why);
 }
@@ -254,7 +254,7 @@ static void unescape(char *text)
     *out = '\0';
 }
 
-static enum status status_failed(struct grpc_exchange *x, struct err *err)
+static enum status status_failed(struct grpc_call *x, struct err *err)
 {
     unescape(x->words);
     const char *retry = x->retry_ms[0] ? x->retry_ms : x->retry_s;
@@ -266,7 +266,7 @@ static enum status status_failed(struct grpc_exchange *x, struct err *err)
                                     : " s)");
 }
 
-static enum status broke_off(struct grpc_exchange *x, const char *why, struct err *err)
+static enum status broke_off(struct grpc_call *x, const char *why, struct err *err)
 {
     if (x->record->accepted_us == 0)
         return err_set(err, STATUS_UNAVAILABLE, "no answer: %s", why);
@@ -275,7 +275,7 @@ static enum status broke_off(struct grpc_exchange *x, const char *why, struct er
 }
 
 /* It ended as it should, but for its status. */
-static enum status no_status(struct grpc_exchange *x, struct err *err)
+static enum status no_status(struct grpc_call *x, struct err *err)
 {
     if (x->record->http_status != 200)
         return err_set(err, STATUS_UNAVAILABLE, "HTTP %d", x->record->http_status);
@@ -287,7 +287,7 @@ static enum status no_status(struct grpc_exchange *x, struct err *err)
                    x->record->n_chunks);
 }
 
-static enum status judge(struct grpc_exchange *x, const char *why_not, struct err *err)
+static enum status judge(struct grpc_call *x, const char *why_not, struct err *err)
 {
     if (x->refused) {
         *err = x->err;
@@ -307,12 +307,12 @@ static enum status judge(struct grpc_exchange *x, const char *why_not, struct er
 }
 
 /* An answer ends with its last bytes, a failure when it is known. */
-void grpc_exchange_end(struct grpc_exchange *x, const char *why_not)
+void grpc_call_end(struct grpc_call *x, const char *why_not)
 {
     struct err err;
     if (judge(x, why_not, &err)) {
         api_key_mask(&x->peer->key, err.text);
-        grpc_exchange_end_failed(x, err.text);
+        grpc_call_end_failed(x, err.text);
         return;
     }
     end(x, RECORD_OK, x->last_us, NULL);

@@ -1,4 +1,4 @@
-#include "bench/load/random.h"
+#include "bench/result/random.h"
 
 #include <math.h>
 

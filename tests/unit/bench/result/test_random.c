@@ -1,7 +1,7 @@
 /* The generator's values are golden: results of one seed compare across versions. */
 #include "support/near.h"
 
-#include "bench/load/random.h"
+#include "bench/result/random.h"
 
 static void first_values_stay_the_same(void **state)
 {

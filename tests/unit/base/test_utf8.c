@@ -1,5 +1,5 @@
 #include "support/cmocka_all.h"
-#include "text/utf8.h"
+#include "base/utf8.h"
 
 #include <stdio.h>
 

@@ -1,10 +1,10 @@
 /* The figures of a run, from its records. */
-#ifndef FIRSTLIGHT_BENCH_RESULT_SUMMARY_H
-#define FIRSTLIGHT_BENCH_RESULT_SUMMARY_H
+#ifndef FIRSTLIGHT_BENCH_LOAD_SUMMARY_H
+#define FIRSTLIGHT_BENCH_LOAD_SUMMARY_H
 
 #include "base/err.h"
 #include "bench/load/load.h"
-#include "bench/load/series.h"
+#include "bench/result/series.h"
 
 #include <jansson.h>
 

@@ -6,8 +6,8 @@
  *
  * Bytes that come together have one stamp: the clock is read once a write callback.
  */
-#ifndef FIRSTLIGHT_BENCH_CLIENT_HTTP_EXCHANGE_H
-#define FIRSTLIGHT_BENCH_CLIENT_HTTP_EXCHANGE_H
+#ifndef FIRSTLIGHT_BENCH_CLIENT_HTTP_CALL_H
+#define FIRSTLIGHT_BENCH_CLIENT_HTTP_CALL_H
 
 #include "base/buf.h"
 #include "bench/client/http_peer.h"
@@ -16,7 +16,7 @@
 #include "bench/client/sse.h"
 #include "bench/load/workload.h"
 
-struct http_exchange {
+struct http_call {
     CURL *easy; /* of one request; NULL before the first */
     const struct http_peer *peer;
     struct record *record; /* NULL: idle */
@@ -31,19 +31,19 @@ struct http_exchange {
     bool refused;              /* the answer is of no use, because of: */
     struct err err;
     char why[CURL_ERROR_SIZE];
-    struct http_exchange *next_idle, *next; /* the target's lists */
+    struct http_call *next_idle, *next; /* the target's lists */
 };
 
 /* NULL: no memory. The peer outlives it. */
-struct http_exchange *http_exchange_create(const struct http_peer *p);
-void http_exchange_destroy(struct http_exchange *x); /* takes NULL */
+struct http_call *http_call_create(const struct http_peer *p);
+void http_call_destroy(struct http_call *x); /* takes NULL */
 
 /* Makes the request; the record is running from here on. The item is not needed any more after. */
-enum status http_exchange_prepare(struct http_exchange *x, const char *model,
-                                  const struct work_item *item, struct record *r, struct err *err);
+enum status http_call_prepare(struct http_call *x, const char *model, const struct work_item *item,
+                              struct record *r, struct err *err);
 /* Writes what was heard into the record and ends it. The exchange is idle. */
-void http_exchange_end(struct http_exchange *x, CURLcode code);
-void http_exchange_end_cancelled(struct http_exchange *x);
-void http_exchange_end_failed(struct http_exchange *x, const char *why);
+void http_call_end(struct http_call *x, CURLcode code);
+void http_call_end_cancelled(struct http_call *x);
+void http_call_end_failed(struct http_call *x, const char *why);
 
 #endif

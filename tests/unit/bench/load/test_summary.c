@@ -1,5 +1,5 @@
 /* The figures of a run from records whose stamps are known. */
-#include "bench/result/summary.h"
+#include "bench/load/summary.h"
 #include "support/cmocka_all.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 /* A seeded generator: the same seed gives the same workload on every machine. */
-#ifndef FIRSTLIGHT_BENCH_LOAD_RANDOM_H
-#define FIRSTLIGHT_BENCH_LOAD_RANDOM_H
+#ifndef FIRSTLIGHT_BENCH_RESULT_RANDOM_H
+#define FIRSTLIGHT_BENCH_RESULT_RANDOM_H
 
 #include <stdint.h>
 

@@ -1,9 +1,11 @@
 /* Samples of one quantity, all of them kept, so that percentiles are exact. */
-#ifndef FIRSTLIGHT_BENCH_LOAD_SERIES_H
-#define FIRSTLIGHT_BENCH_LOAD_SERIES_H
+#ifndef FIRSTLIGHT_BENCH_RESULT_SERIES_H
+#define FIRSTLIGHT_BENCH_RESULT_SERIES_H
 
 #include <stdbool.h>
 #include <stddef.h>
+
+#define SERIES_HUGE 1e15 /* a larger value is no measurement */
 
 struct series {
     double *v; /* (n); in the order they came until the first percentile sorts them */

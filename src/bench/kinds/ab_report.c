@@ -2,7 +2,7 @@
 #include "bench/kinds/ab.h"
 
 #include "bench/result/compare.h"
-#include "bench/report/table.h"
+#include "bench/result/table.h"
 
 #include <math.h>
 #include <stdio.h>

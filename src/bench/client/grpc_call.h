@@ -6,8 +6,8 @@
  *
  * Bytes that come together have one stamp: the clock is read once a receive.
  */
-#ifndef FIRSTLIGHT_BENCH_CLIENT_GRPC_EXCHANGE_H
-#define FIRSTLIGHT_BENCH_CLIENT_GRPC_EXCHANGE_H
+#ifndef FIRSTLIGHT_BENCH_CLIENT_GRPC_CALL_H
+#define FIRSTLIGHT_BENCH_CLIENT_GRPC_CALL_H
 
 #include "base/buf.h"
 #include "bench/client/grpc_frames.h"
@@ -18,7 +18,7 @@
 
 struct grpc_conn;
 
-struct grpc_exchange {
+struct grpc_call {
     const struct grpc_peer *peer;
     struct record *record; /* NULL: idle */
     const char *path;      /* "/package.Service/Method" */
@@ -37,37 +37,37 @@ struct grpc_exchange {
     int64_t last_us;                /* something came */
     struct grpc_conn *conn;         /* its connection; NULL: not sent */
     int32_t stream_id;
-    struct grpc_exchange *prev, *next; /* of the connection */
+    struct grpc_call *prev, *next; /* of the connection */
     /* The target's: told when the record has ended and the exchange is idle. */
-    void (*ended)(struct grpc_exchange *x);
+    void (*ended)(struct grpc_call *x);
     void *owner;
     int64_t deadline_us;
-    struct grpc_exchange *earlier, *later; /* those that run, by deadline */
-    struct grpc_exchange *next_idle, *next_of_all;
+    struct grpc_call *earlier, *later; /* those that run, by deadline */
+    struct grpc_call *next_idle, *next_of_all;
 };
 
 /* NULL: no memory. The peer outlives it. */
-struct grpc_exchange *grpc_exchange_create(const struct grpc_peer *p,
-                                           void (*ended)(struct grpc_exchange *x), void *owner);
-void grpc_exchange_destroy(struct grpc_exchange *x); /* takes NULL */
+struct grpc_call *grpc_call_create(const struct grpc_peer *p, void (*ended)(struct grpc_call *x),
+                                   void *owner);
+void grpc_call_destroy(struct grpc_call *x); /* takes NULL */
 
 /* Makes the call; the record is running from here on. The item is not needed any more after. */
-enum status grpc_exchange_prepare(struct grpc_exchange *x, const char *model,
-                                  const struct work_item *item, struct record *r, struct err *err);
+enum status grpc_call_prepare(struct grpc_call *x, const char *model, const struct work_item *item,
+                              struct record *r, struct err *err);
 /* The call for the models; the answer, a ListModelsResponse, is added to *list. */
-enum status grpc_exchange_prepare_list(struct grpc_exchange *x, struct buf *list, struct record *r,
-                                       struct err *err);
+enum status grpc_call_prepare_list(struct grpc_call *x, struct buf *list, struct record *r,
+                                   struct err *err);
 
 /* For the connection, in the order that things come. */
-void grpc_exchange_field(struct grpc_exchange *x, const char *name, const char *value, size_t len);
-void grpc_exchange_head(struct grpc_exchange *x, int64_t now_us); /* the fields were of a head */
+void grpc_call_field(struct grpc_call *x, const char *name, const char *value, size_t len);
+void grpc_call_head(struct grpc_call *x, int64_t now_us); /* the fields were of a head */
 /* False: it is of no use and need not go on. */
-bool grpc_exchange_data(struct grpc_exchange *x, const char *bytes, size_t len, int64_t now_us);
+bool grpc_call_data(struct grpc_call *x, const char *bytes, size_t len, int64_t now_us);
 /* The stream is closed; why_not NULL: not for an error. */
-void grpc_exchange_end(struct grpc_exchange *x, const char *why_not);
+void grpc_call_end(struct grpc_call *x, const char *why_not);
 
 /* Writes what was heard into the record and ends it. The exchange is idle. */
-void grpc_exchange_end_cancelled(struct grpc_exchange *x);
-void grpc_exchange_end_failed(struct grpc_exchange *x, const char *why);
+void grpc_call_end_cancelled(struct grpc_call *x);
+void grpc_call_end_failed(struct grpc_call *x, const char *why);
 
 #endif

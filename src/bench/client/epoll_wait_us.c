@@ -1,4 +1,4 @@
-#include "bench/client/epoll_wait.h"
+#include "bench/client/epoll_wait_us.h"
 
 #include "base/clock.h"
 
@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <time.h>
 
-void wait_epoll(int epoll_fd, int64_t until_us)
+void epoll_wait_us(int epoll_fd, int64_t until_us)
 {
     struct pollfd ready = {.fd = epoll_fd, .events = POLLIN};
     int64_t left_us = until_us - clock_now_us();

@@ -1,6 +1,7 @@
-#include "bench_runs.h"
+#include "unit/bench/bench_runs.h"
 
-#include "bench/report/table.h"
+#include "bench/load/load_table.h"
+#include "bench/result/table.h"
 
 #include <math.h>
 
@@ -35,7 +36,7 @@ static void the_generators_lag_is_that_of_all_runs(void **state)
     struct buf out = {0};
     make_measurement(&m, 3, 1, 1000, false);
     m.runs[1].generator.cpu_share = 0.5;
-    assert_true(table_generator(&out, 10, m.runs, 1));
+    assert_true(load_table_generator(&out, 10, m.runs, 1));
     assert_string_equal(buf_str(&out),
                         "generator sent 0.50 ms late, stamps 0.25 ms late (p99), 3 % of a "
                         "processor\n");
@@ -43,14 +44,14 @@ static void the_generators_lag_is_that_of_all_runs(void **state)
     series_add(&m.runs[2].generator.lag_ms, 40.5); /* 3 of 4 samples are 0.5 */
     m.runs[2].generator.bottleneck = true;
     snprintf(m.runs[2].generator.why, sizeof m.runs[2].generator.why, "it slept");
-    assert_true(table_generator(&out, 10, m.runs, 3));
+    assert_true(load_table_generator(&out, 10, m.runs, 3));
     assert_string_equal(buf_str(&out),
                         "generator sent 39.3 ms late, stamps 0.25 ms late (p99), 50 % of a "
                         "processor\n"
                         "          THE BOTTLENECK WAS THE GENERATOR of run 3: it slept\n");
     buf_clear(&out);
     m.runs[0].generator.turn_ms.failed = true; /* memory was short */
-    assert_false(table_generator(&out, 10, m.runs, 3));
+    assert_false(load_table_generator(&out, 10, m.runs, 3));
     assert_non_null(strstr(buf_str(&out), "stamps n/a ms late"));
     buf_fini(&out);
     measure_fini(&m);

@@ -1,6 +1,6 @@
 #include "bench/client/target_internal.h"
 
-#include "text/utf8.h"
+#include "base/utf8.h"
 
 #include <errno.h>
 #include <string.h>
@@ -38,16 +38,4 @@ void target_put_label(char *out, size_t out_size, const char *text)
     memcpy(out, text, len);
     out[len] = '\0';
     utf8_make_plain(out, false);
-}
-
-enum status target_open_url(struct target **out, const struct http_options *options,
-                            struct err *err)
-{
-    if (strncasecmp(options->url, "grpcs://", 8) == 0)
-        return err_param(err, STATUS_UNSUPPORTED, "--url",
-                         "--url: the load generator speaks gRPC without TLS only: expected "
-                         "grpc://HOST:PORT, found \"%.200s\"",
-                         options->url);
-    return strncasecmp(options->url, "grpc://", 7) == 0 ? target_open_grpc(out, options, err)
-                                                        : target_open_http(out, options, err);
 }

@@ -1,9 +1,10 @@
 /* What the tables of several benchmarks share. */
-#ifndef FIRSTLIGHT_BENCH_REPORT_TABLE_H
-#define FIRSTLIGHT_BENCH_REPORT_TABLE_H
+#ifndef FIRSTLIGHT_BENCH_RESULT_TABLE_H
+#define FIRSTLIGHT_BENCH_RESULT_TABLE_H
 
 #include "base/buf.h"
-#include "bench/load/load.h"
+
+#include <stdint.h>
 
 /* A space, then x right-aligned; "n/a" when it is not finite. */
 void table_number(struct buf *out, int width, int digits, double x);
@@ -14,8 +15,5 @@ struct table_cell {
     char text[32];
 };
 struct table_cell table_cell(double x);
-/* How punctual the load generator was in all runs (a figure is only as good as that), behind a
- * label of so many columns, and in which runs it was the bottleneck. False: memory was short. */
-bool table_generator(struct buf *out, int columns, const struct load_result *runs, uint32_t n_runs);
 
 #endif

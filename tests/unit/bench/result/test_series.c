@@ -1,7 +1,7 @@
 /* Percentiles against numpy 2's (default method), computed once. */
 #include "support/near.h"
 
-#include "bench/load/series.h"
+#include "bench/result/series.h"
 
 #define NEAR(x, y) assert_near((x), (y), 1e-12)
 

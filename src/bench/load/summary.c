@@ -1,4 +1,4 @@
-#include "bench/result/summary.h"
+#include "bench/load/summary.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-#include "bench/client/http_exchange.h"
+#include "bench/client/http_call.h"
 
 #include "base/clock.h"
 #include "base/mem.h"
@@ -9,7 +9,7 @@
 
 /* ---- The answer comes ---- */
 
-static bool accepted(const struct http_exchange *x)
+static bool accepted(const struct http_call *x)
 {
     return x->record->http_status / 100 == 2;
 }
@@ -17,7 +17,7 @@ static bool accepted(const struct http_exchange *x)
 /* One of the lines of the head; a status line begins with "HTTP/". 1xx are not yet the answer. */
 static size_t on_header(char *line, size_t size, size_t n, void *arg)
 {
-    struct http_exchange *x = arg;
+    struct http_call *x = arg;
     size_t len = size * n;
     const char *blank = len > 5 && memcmp(line, "HTTP/", 5) == 0 ? memchr(line, ' ', len) : NULL;
     if (!blank)
@@ -28,7 +28,7 @@ static size_t on_header(char *line, size_t size, size_t n, void *arg)
     return len;
 }
 
-static void count_message(struct http_exchange *x, size_t len)
+static void count_message(struct http_call *x, size_t len)
 {
     x->record->n_messages++;
     x->record->payload_bytes += len;
@@ -36,7 +36,7 @@ static void count_message(struct http_exchange *x, size_t len)
 
 static enum status on_event(void *arg, const char *data, size_t len, struct err *err)
 {
-    struct http_exchange *x = arg;
+    struct http_call *x = arg;
     if (x->done_us || len == 0)
         return STATUS_OK;
     count_message(x, len);
@@ -53,7 +53,7 @@ static enum status on_event(void *arg, const char *data, size_t len, struct err 
 /* Returning less than came makes libcurl end the transfer and close the connection. */
 static size_t on_bytes(char *bytes, size_t size, size_t n, void *arg)
 {
-    struct http_exchange *x = arg;
+    struct http_call *x = arg;
     size_t len = size * n;
     enum status st = STATUS_OK;
     x->last_us = clock_now_us();
@@ -71,7 +71,7 @@ static size_t on_bytes(char *bytes, size_t size, size_t n, void *arg)
 /* libcurl counts over a handle's whole life how often it found a kept connection closed by the
  * server and sent again on a new one, and gives up at the sixth time: a handle is for one request.
  * Connections belong to the multi handle and outlive it. */
-static bool renew_handle(struct http_exchange *x)
+static bool renew_handle(struct http_call *x)
 {
     curl_easy_cleanup(x->easy);
     x->easy = http_peer_easy(x->peer, x->why);
@@ -86,9 +86,9 @@ static bool renew_handle(struct http_exchange *x)
     return true;
 }
 
-struct http_exchange *http_exchange_create(const struct http_peer *p)
+struct http_call *http_call_create(const struct http_peer *p)
 {
-    struct http_exchange *x = mem_zalloc(sizeof *x);
+    struct http_call *x = mem_zalloc(sizeof *x);
     if (!x)
         return NULL;
     x->peer = p;
@@ -97,7 +97,7 @@ struct http_exchange *http_exchange_create(const struct http_peer *p)
     return x;
 }
 
-void http_exchange_destroy(struct http_exchange *x)
+void http_call_destroy(struct http_call *x)
 {
     if (!x)
         return;
@@ -125,8 +125,8 @@ static bool put_body(struct buf *b, const char *model, const struct work_item *i
     return !b->failed;
 }
 
-enum status http_exchange_prepare(struct http_exchange *x, const char *model,
-                                  const struct work_item *item, struct record *r, struct err *err)
+enum status http_call_prepare(struct http_call *x, const char *model, const struct work_item *item,
+                              struct record *r, struct err *err)
 {
     x->record = r;
     x->stream = item->stream;
@@ -149,7 +149,7 @@ enum status http_exchange_prepare(struct http_exchange *x, const char *model,
 
 /* ---- The end ---- */
 
-static void end(struct http_exchange *x, enum record_state state, int64_t at_us, const char *why)
+static void end(struct http_call *x, enum record_state state, int64_t at_us, const char *why)
 {
     struct record *r = x->record;
     openai_chunk_tell(&x->heard, r);
@@ -158,18 +158,18 @@ static void end(struct http_exchange *x, enum record_state state, int64_t at_us,
     record_end(r, state, at_us, why);
 }
 
-void http_exchange_end_cancelled(struct http_exchange *x)
+void http_call_end_cancelled(struct http_call *x)
 {
     end(x, RECORD_CANCELLED, clock_now_us(), NULL);
 }
 
-void http_exchange_end_failed(struct http_exchange *x, const char *why)
+void http_call_end_failed(struct http_call *x, const char *why)
 {
     end(x, RECORD_FAILED, clock_now_us(), why);
 }
 
 /* What the transfer itself ran into, told with how far it had come. */
-static enum status transfer_failed(struct http_exchange *x, CURLcode code, struct err *err)
+static enum status transfer_failed(struct http_call *x, CURLcode code, struct err *err)
 {
     const char *why = x->why[0] ? x->why : curl_easy_strerror(code);
     uint32_t n = x->record->n_chunks;
@@ -181,14 +181,14 @@ static enum status transfer_failed(struct http_exchange *x, CURLcode code, struc
     return err_set(err, STATUS_UNAVAILABLE, "the answer broke off after %u chunks: %s", n, why);
 }
 
-static enum status not_accepted(struct http_exchange *x, struct err *err)
+static enum status not_accepted(struct http_call *x, struct err *err)
 {
     char words[200];
     openai_chunk_error(buf_str(&x->answer), x->answer.len, words, sizeof words);
     return err_set(err, STATUS_UNAVAILABLE, "HTTP %d: %s", x->record->http_status, words);
 }
 
-static enum status check_stream(const struct http_exchange *x, struct err *err)
+static enum status check_stream(const struct http_call *x, struct err *err)
 {
     char *type = NULL;
     if (x->done_us || x->heard.finish[0])
@@ -203,7 +203,7 @@ static enum status check_stream(const struct http_exchange *x, struct err *err)
                    type ? type : "of no type");
 }
 
-static enum status take_whole(struct http_exchange *x, struct err *err)
+static enum status take_whole(struct http_call *x, struct err *err)
 {
     count_message(x, x->answer.len);
     enum status st = openai_chunk_read(&x->heard, buf_str(&x->answer), x->answer.len, err);
@@ -216,7 +216,7 @@ static enum status take_whole(struct http_exchange *x, struct err *err)
     return STATUS_OK;
 }
 
-static enum status judge(struct http_exchange *x, CURLcode code, struct err *err)
+static enum status judge(struct http_call *x, CURLcode code, struct err *err)
 {
     if (x->refused) {
         *err = x->err;
@@ -232,12 +232,12 @@ static enum status judge(struct http_exchange *x, CURLcode code, struct err *err
 }
 
 /* An answer ends with its last bytes, a failure when it is known. */
-void http_exchange_end(struct http_exchange *x, CURLcode code)
+void http_call_end(struct http_call *x, CURLcode code)
 {
     struct err err;
     if (judge(x, code, &err)) {
         api_key_mask(&x->peer->key, err.text);
-        http_exchange_end_failed(x, err.text);
+        http_call_end_failed(x, err.text);
         return;
     }
     end(x, RECORD_OK, x->done_us ? x->done_us : x->last_us, NULL);

@@ -1,4 +1,4 @@
-#include "bench/load/series.h"
+#include "bench/result/series.h"
 
 #include "base/mem.h"
 

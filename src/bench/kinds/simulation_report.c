@@ -1,6 +1,6 @@
 #include "bench/kinds/simulation.h"
 
-#include "bench/report/table.h"
+#include "bench/result/table.h"
 
 #include <stdio.h>
 
