@@ -1,8 +1,8 @@
 /* A call: one completion request, from its body to its log line.
  *
- *     completion_begin ─► prepare, here or on a text worker ─► engine_submit ─► news ─► finished ─┐
- *         └ refused ──────────────┴────────────────────────────┴─► answer ─► exchange ended ─┴─►
- * log
+ *     completion_begin ─► prepare, maybe on a text worker ─► engine_submit ─► news ─► finished ─┐
+ *         │                         │                        │                              │
+ *         └─ refused ───────────────┴────────────────────────┴─► answer ─► exchange ended ──┴─► log
  *
  * A call lives until all three have let go of it: the exchange (x), the text workers (preparing)
  * and the engine (n_live). If the exchange ends first, the client has left: the requests are

@@ -1,12 +1,14 @@
 /* An answer as server-sent events: which frames, in which order.
  *
- *     : comment                                on acceptance, and when nothing came for a while
- *     data: {role and first content}           LESSONS of other servers: clients crash when the
- * role data: {content}*                         comes alone or late, when ids differ, when usage
- *     data: {finish_reason, measurements}      comes unasked; of several choices, mixed as they
- *                                              come, the last one to end has the measurements
- *     data: {usage, measurements}              with stream_options.include_usage
+ *     : comment                              on acceptance, and when nothing came for a while
+ *     data: {role and first content}         of each choice
+ *     data: {content}*                       of several choices, mixed as they come
+ *     data: {finish_reason, measurements}    the last choice to end has the measurements
+ *     data: {usage, measurements}            with stream_options.include_usage
  *     data: [DONE]
+ *
+ * Some clients crash when the role comes alone or late, when chunks have different ids, or when
+ * usage comes unasked.
  */
 #ifndef FIRSTLIGHT_API_OPENAI_SSE_H
 #define FIRSTLIGHT_API_OPENAI_SSE_H

@@ -2,9 +2,9 @@
  * backend that computes nothing and moves a clock instead. So that policies can be compared over
  * the same arrivals at any load, thousands of times faster than it would take.
  *
- *     simulate_run:  arrivals due ─► engine_submit ─► engine_thread_turn ─► events ─► times of
- * tokens ▲      virtual clock += what the machine takes    │ └───────── between layers too
- * ────────────────────┘
+ *     simulate_run:  arrivals due ─► engine_submit ─► engine_thread_turn ─► events ─► token times
+ *                        ▲                                  │
+ *                        └─ clock += what the machine takes ┘   between layers, too
  *
  * Single-threaded; the calling thread's clock is the simulated one meanwhile (base/clock.h).
  */

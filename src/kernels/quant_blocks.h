@@ -13,8 +13,8 @@
  * Blocks of 256 values, seen as 8 groups of 32:
  *
  *   Q2_K  | scales:16 | qs:64 | d:2 | dmin:2 |
- *         w = d * (scales[v / 16] & 15) * q - dmin * (scales[v / 16] >> 4). Group 4h + s (h = 0,
- * 1): its value i is at bit 2s of qs[32h + i]
+ *         w = d * (scales[v / 16] & 15) * q - dmin * (scales[v / 16] >> 4).
+ *         Group 4h + s (h = 0, 1): its value i is at bit 2s of qs[32h + i]
  *
  *   Q3_K  | hmask:32 | qs:64 | scales:12 | d:2 |
  *         w = d * (scale[v / 16] - 32) * (q - 4). Group 4h + s: the low 2 bits of its value i as in

@@ -69,9 +69,10 @@ struct model_config {
 /* One block. Shapes as the backend sees them: (out, in). NULL where the architecture or the file
  * has none. Vectors and norms are F32. A matrix may be some rows of a larger one in the file.
  *
- *     x ── attn_norm ── wq wk wv ── q_norm k_norm ── rope ── attention ── wo ── post_attn_norm ── +
- * x x ── ffn_norm ── act(w_gate) * w_up, or act(w_up) without a gate ── w_down ── post_ffn_norm ──
- * + x
+ *     x ─┬─ attn_norm ─ wq wk wv ─ q_norm k_norm ─ rope ─ attention ─ wo ─ post_attn_norm ─ + ─ x
+ *        └──────────────────────────────────────────────────────────────────────────────────┘
+ *     x ─┬─ ffn_norm ─ act(w_gate) * w_up ─ w_down ─ post_ffn_norm ─ + ─ x    without a gate:
+ *        └───────────────────────────────────────────────────────────┘        act(w_up)
  */
 struct model_layer {
     const struct tensor *attn_norm, *attn_norm_bias; /* (d_model); NULL: none before this half */

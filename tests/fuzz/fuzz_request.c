@@ -4,8 +4,8 @@
  *     make fuzz
  *     mkdir -p build/corpus
  *     build/fuzz/tests/fuzz/fuzz_request -max_total_time=300 build/corpus tests/fuzz/corpus/request
- *     build/fuzz/tests/fuzz/fuzz_request -merge=1 -max_len=700 tests/fuzz/corpus/request
- * build/corpus
+ *     build/fuzz/tests/fuzz/fuzz_request -merge=1 -max_len=700 \
+ *         tests/fuzz/corpus/request build/corpus
  *
  * tests/fuzz/request_seeds.py writes the seeds.
  */

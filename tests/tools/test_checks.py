@@ -115,6 +115,18 @@ def test_size_accepts_the_largest_and_warns(tmp_path):
     assert result.returncode == 0 and "warning" in result.stdout
 
 
+@pytest.mark.parametrize("comment, torn", [
+    ("/* Text.\n *\n *     a ─► b\n *     └─► c\n *\n * More.\n */", None),
+    ("/* Text.\n *\n *     a ─► b ─►\n * c\n */", 4),
+    ("/* Text that goes on,\n *     with a list\n * and an end. */", None),
+])
+def test_drawings(tmp_path, comment, torn):
+    write(tmp_path / "src/base/a.h", comment + "\n")
+    result = run_tool("check-drawings", tmp_path)
+    assert (result.returncode == 0) == (torn is None), result.stdout
+    assert torn is None or f"a.h:{torn}: " in result.stdout
+
+
 @pytest.mark.parametrize("source, accepted", [
     ("int kv_open(void) { return 0; }", True),
     ("static int other(void) { return 0; } int kv(void) { return other(); }", True),

@@ -3,8 +3,7 @@
  * A run lets every thread go for the same short time, in loops of kernels/peak.h, and adds up their
  * rates. Reading goes round and round in memory of a given size, each thread in its own part:
  *
- *     thread 0 |------>-------| thread 1 |------>-------|     a run goes on where the last one
- * ended
+ *     thread 0 |------>-------| thread 1 |------>-------|    a run goes on where the last one ended
  */
 #ifndef FIRSTLIGHT_BENCH_KINDS_ROOFLINE_H
 #define FIRSTLIGHT_BENCH_KINDS_ROOFLINE_H

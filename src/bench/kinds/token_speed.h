@@ -8,7 +8,7 @@
  *     tokens/s  completion tokens / (end - sent): what a reader gets, the wait for the first token
  *               included; over all prompts, completion tokens / how long the runs took
  *     decode/s  (completion tokens - 1) / (end - first): the pace once the text runs; of one
- * stream, also where many run
+ *               stream, also where many run
  */
 #ifndef FIRSTLIGHT_BENCH_KINDS_TOKEN_SPEED_H
 #define FIRSTLIGHT_BENCH_KINDS_TOKEN_SPEED_H

@@ -6,7 +6,7 @@
  *     5 bits  2 * 31 * 127 =  7874   4 steps; 2 and 3 bits have a scale for each half: 4 steps
  *     6 bits  2 * 63 * 127 = 16002   2 steps
  *     8 bits  2 * 128 * 127 = 32512  1 step, on magnitudes; the weight's sign moves to x. So are
- * the signed bytes that the IQ4 types' places stand for.
+ *                                    the signed bytes that the IQ4 types' places stand for.
  *
  * before vpmaddwd widens them, with the halves' or, in whole units, the group's scales as its other
  * operand. Sums are exact, whichever way they are computed; the float operations and their order
