@@ -2,7 +2,7 @@
 #
 # One library of everything but main, one binary, one program per tests/**/test_*.c. All of them are
 # found by pattern: adding a file needs no change here. CONFIG picks the build folder and flags:
-# release (default), debug, asan, ubsan, tsan, fuzz, oss-fuzz.
+# release (default), debug, asan, ubsan, tsan, clang, fuzz, oss-fuzz.
 
 CONFIG ?= release
 ifeq ($(origin CC),default)
@@ -35,6 +35,7 @@ CONFIG_debug := -O1 -DFIRSTLIGHT_DEBUG
 CONFIG_asan := -O1 -DFIRSTLIGHT_DEBUG -fsanitize=address -fno-omit-frame-pointer
 CONFIG_ubsan := -O1 -DFIRSTLIGHT_DEBUG -fsanitize=undefined -fno-sanitize-recover=undefined
 CONFIG_tsan := -O1 -DFIRSTLIGHT_DEBUG -fsanitize=thread
+CONFIG_clang := -O0 -DFIRSTLIGHT_DEBUG
 CONFIG_fuzz := -O1 -DFIRSTLIGHT_DEBUG -fsanitize=fuzzer-no-link,address,undefined
 CONFIG_oss-fuzz := -DFIRSTLIGHT_DEBUG # contrib/oss-fuzz/build.sh: the rest comes in CFLAGS
 # Sanitizers open files and start programs of their own, so such a build is never confined.
@@ -231,6 +232,11 @@ ubsan: ## the tests of `unit` under UndefinedBehaviorSanitizer
 tsan: ## the tests of `unit` under ThreadSanitizer
 asan ubsan tsan:
 	$(SUBMAKE) CONFIG=$@ unit
+
+.PHONY: clang
+clang: ## a build with clang
+	$(SUBMAKE) CONFIG=clang CC=clang build/clang/firstlight
+	@build/clang/firstlight version
 
 # Bytes from outside, against a server with sanitizers.
 E2E_SANITIZED := tests/e2e/test_http2_frames.py tests/e2e/test_http2_many.py

@@ -119,7 +119,7 @@ static void refusals_are_told_apart_up_to_a_limit(void **state)
 {
     (void)state;
     struct metrics *m = make();
-    static char names[2 * METRICS_REFUSALS][8];
+    static char names[2 * METRICS_REFUSALS][16];
     uint32_t before = m->n_refusals;
     metrics_refuse(m, 429, "rate_limit_exceeded");
     metrics_refuse(m, 429, "rate_limit_exceeded");
