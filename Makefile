@@ -275,7 +275,7 @@ $(B)/headers/%.ok: %.h $(HEADERS) $(B)/flags
 	@touch $@
 
 .PHONY: fuzz
-fuzz: ## the fuzz targets with libFuzzer, for: build/fuzz/tests/fuzz/fuzz_X tests/fuzz/corpus/X
+fuzz: ## the fuzz targets with libFuzzer, build/fuzz/tests/fuzz/fuzz_X; see CONTRIBUTING.md
 	@tools/deps build test fuzz
 	$(SUBMAKE) CONFIG=fuzz CC=clang fuzzers
 .PHONY: fuzzers

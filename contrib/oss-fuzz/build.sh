@@ -21,6 +21,7 @@ libraries="$(pkg-config --libs $packages) -lm -pthread"
 make -j"$(nproc)" CONFIG=oss-fuzz build/oss-fuzz/libfirstlight.a
 
 mkdir -p "$OUT/lib"
+tools/corpus unpack
 for source in tests/fuzz/fuzz_*.c; do
     name=$(basename "$source" .c)
     # shellcheck disable=SC2086 # flags, split on purpose
@@ -30,7 +31,7 @@ for source in tests/fuzz/fuzz_*.c; do
     "$CXX" $CXXFLAGS "$WORK/$name.o" build/oss-fuzz/libfirstlight.a $LIB_FUZZING_ENGINE \
         -Wl,--as-needed $libraries -Wl,--disable-new-dtags,-rpath,'$ORIGIN/lib' -o "$OUT/$name"
     rm -f "$OUT/${name}_seed_corpus.zip"
-    (cd "tests/fuzz/corpus/${name#fuzz_}" && zip -qr "$OUT/${name}_seed_corpus.zip" .)
+    (cd "build/corpus/${name#fuzz_}" && zip -qr "$OUT/${name}_seed_corpus.zip" .)
     # All but the C library, which the runner has, and what is there already.
     ldd "$OUT/$name" | awk '$2 == "=>" && $3 ~ /^\// { print $3 }' |
         grep -vE '^'"$OUT"'|/(libc|libm|libdl|librt|libpthread|libresolv|ld-linux[^/]*)\.so' |

@@ -1,16 +1,7 @@
 /* Fuzz target of the GGUF reader: any bytes, parsed, and if they pass, walked through to the last
  * element of the last value and the last byte of the last tensor, as a loader would.
  *
- * With libFuzzer (clang), from the repository's root; new inputs land in build/corpus:
- *
- *     make fuzz
- *     mkdir -p build/corpus
- *     build/fuzz/tests/fuzz/fuzz_gguf -max_total_time=300 -max_len=4096 build/corpus \
- *         tests/fuzz/corpus/gguf
- *     build/fuzz/tests/fuzz/fuzz_gguf -merge=1 -max_len=700 tests/fuzz/corpus/gguf build/corpus
- *
- * The last line keeps those that reach new code. In the other builds the program replays the files
- * it is given (replay.c). tests/fuzz/gguf_seeds.py writes the seeds, those with readable names.
+ * tests/fuzz/gguf_seeds.py writes the seeds, those with readable names.
  */
 #include "weights/gguf.h"
 

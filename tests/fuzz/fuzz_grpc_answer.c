@@ -1,13 +1,6 @@
 /* Fuzz target of what a gRPC server sends to a benchmark: the body of an answer, whole and in
  * pieces, each message read as a chunk of an answer.
  *
- *     make fuzz
- *     mkdir -p build/corpus
- *     build/fuzz/tests/fuzz/fuzz_grpc_answer -max_total_time=300 build/corpus \
- *         tests/fuzz/corpus/grpc_answer
- *     build/fuzz/tests/fuzz/fuzz_grpc_answer -merge=1 -max_len=400 tests/fuzz/corpus/grpc_answer \
- *         build/corpus
- *
  * tests/fuzz/grpc_answer_seeds.py writes the seeds.
  */
 #include "base/buf.h"

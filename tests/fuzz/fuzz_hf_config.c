@@ -1,6 +1,6 @@
 /* Fuzz target of config.json: any bytes; what passes makes metadata that the GGUF reader and the
- * model's configuration take or refuse, and nothing else. How to run it: fuzz_gguf.c. The seeds are
- * those of tests/golden/hf and some by hand (tests/fuzz/hf_config_seeds.py). */
+ * model's configuration take or refuse, and nothing else. The seeds are those of
+ * tests/golden/hf and some by hand (tests/fuzz/hf_config_seeds.py). */
 #include "model/config.h"
 #include "model/load/hf_config.h"
 #include "weights/json_file.h"

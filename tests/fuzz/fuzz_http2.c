@@ -1,11 +1,6 @@
 /* Fuzz target of the HTTP/2 port. The first byte chooses: a protobuf question of gRPC (0: Generate,
  * 1: Chat), or how many bytes at a time a connection gets of the rest, after the preface.
  *
- *     make fuzz
- *     mkdir -p build/corpus
- *     build/fuzz/tests/fuzz/fuzz_http2 -max_total_time=300 build/corpus tests/fuzz/corpus/http2
- *     build/fuzz/tests/fuzz/fuzz_http2 -merge=1 -max_len=700 tests/fuzz/corpus/http2 build/corpus
- *
  * tests/fuzz/http2_seeds.py writes the seeds. The server behind is one that still loads: it refuses
  * what needs a model, and answers health and reflection.
  */

@@ -1,6 +1,6 @@
 /* Fuzz target of a file of API keys and of the Authorization header that is checked against it: the
- * input is the file, and behind its last zero byte the header. How to run it: fuzz_sse.c.
- * tests/fuzz/keys_seeds.py writes the seeds. */
+ * input is the file, and behind its last zero byte the header. tests/fuzz/keys_seeds.py
+ * writes the seeds. */
 #include "base/limits.h"
 #include "base/mem.h"
 #include "fuzz/memory_file.h"

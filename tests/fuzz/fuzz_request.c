@@ -1,12 +1,6 @@
 /* Fuzz target of what the network sends: the first byte chooses whether the rest is the framing of
  * an HTTP request (the guard, whole and in pieces) or the JSON body of a chat or a completion.
  *
- *     make fuzz
- *     mkdir -p build/corpus
- *     build/fuzz/tests/fuzz/fuzz_request -max_total_time=300 build/corpus tests/fuzz/corpus/request
- *     build/fuzz/tests/fuzz/fuzz_request -merge=1 -max_len=700 \
- *         tests/fuzz/corpus/request build/corpus
- *
  * tests/fuzz/request_seeds.py writes the seeds.
  */
 #include "base/buf.h"

@@ -1,5 +1,5 @@
 /* Fuzz target of the safetensors reader: any bytes, parsed, and if they pass, read to each tensor's
- * last byte. How to run it: fuzz_gguf.c. tests/fuzz/safetensors_seeds.py writes the seeds. */
+ * last byte. tests/fuzz/safetensors_seeds.py writes the seeds. */
 #include "weights/safetensors.h"
 
 #include <string.h>

@@ -1,11 +1,6 @@
 /* Fuzz target of what a server sends to a benchmark: an event stream, whole and in pieces, each
  * event's data read as a chunk of an answer; and the same bytes as the body of an error.
  *
- *     make fuzz
- *     mkdir -p build/corpus
- *     build/fuzz/tests/fuzz/fuzz_sse -max_total_time=300 build/corpus tests/fuzz/corpus/sse
- *     build/fuzz/tests/fuzz/fuzz_sse -merge=1 -max_len=700 tests/fuzz/corpus/sse build/corpus
- *
  * tests/fuzz/sse_seeds.py writes the seeds.
  */
 #include "base/buf.h"

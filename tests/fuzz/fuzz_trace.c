@@ -1,6 +1,6 @@
 /* Fuzz target of a trace that `bench replay` reads: any bytes; what passes is within what the
- * header says, and makes prompts of just the words that it asks for. How to run it: fuzz_sse.c.
- * tests/fuzz/trace_seeds.py writes the seeds. */
+ * header says, and makes prompts of just the words that it asks for. tests/fuzz/trace_seeds.py
+ * writes the seeds. */
 #include "base/limits.h"
 #include "bench/load/replay.h"
 #include "fuzz/memory_file.h"

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Writes the seeds of fuzz_gguf into a directory (tests/fuzz/corpus/gguf): small valid files of
+"""Writes the seeds of fuzz_gguf into a directory (build/corpus/gguf): small valid files of
 both versions with every value type and tensor type, and the broken ones a fuzzer finds slowly.
 
-    tests/fuzz/gguf_seeds.py tests/fuzz/corpus/gguf
+    tests/fuzz/gguf_seeds.py build/corpus/gguf
 """
 import struct
 import sys

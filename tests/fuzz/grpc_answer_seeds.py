@@ -7,7 +7,7 @@
 import struct
 from pathlib import Path
 
-CORPUS = Path(__file__).resolve().parent / "corpus/grpc_answer"
+CORPUS = Path(__file__).resolve().parents[2] / "build/corpus/grpc_answer"
 
 
 def varint(n: int) -> bytes:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Writes the seeds of fuzz_hf_config into a directory (tests/fuzz/corpus/hf_config).
+"""Writes the seeds of fuzz_hf_config into a directory (build/corpus/hf_config).
 
-    tests/fuzz/hf_config_seeds.py tests/fuzz/corpus/hf_config
+    tests/fuzz/hf_config_seeds.py build/corpus/hf_config
 """
 import json
 import sys

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the hand-made seeds of tests/fuzz/corpus/hf_text: a tokenizer.json of each kind that
+"""Writes the hand-made seeds of build/corpus/hf_text: a tokenizer.json of each kind that
 convert writes, with the files beside it.
 
     tests/fuzz/hf_text_seeds.py [FOLDER]
@@ -44,7 +44,7 @@ def seeds() -> list[bytes]:
 
 
 def main() -> None:
-    folder = Path(sys.argv[1] if len(sys.argv) > 1 else "tests/fuzz/corpus/hf_text")
+    folder = Path(sys.argv[1] if len(sys.argv) > 1 else "build/corpus/hf_text")
     folder.mkdir(parents=True, exist_ok=True)
     for seed in seeds():
         (folder / hashlib.sha1(seed).hexdigest()).write_bytes(seed)

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Writes the seeds of fuzz_http2 into tests/fuzz/corpus/http2."""
+"""Writes the seeds of fuzz_http2 into build/corpus/http2; tools/corpus makes them its archive."""
 
 import gzip
 import hashlib
 import struct
 from pathlib import Path
 
-FOLDER = Path(__file__).parent / "corpus/http2"
+FOLDER = Path(__file__).resolve().parents[2] / "build/corpus/http2"
 DATA, HEADERS, PRIORITY, RST, SETTINGS, PUSH, PING, GOAWAY, WINDOW, CONTINUATION = range(10)
 QUICK = b"\xff"  # 255 bytes at a time
 SLOW = b"\x03"

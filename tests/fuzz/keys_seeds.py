@@ -6,7 +6,7 @@
 
 from pathlib import Path
 
-CORPUS = Path(__file__).resolve().parent / "corpus/keys"
+CORPUS = Path(__file__).resolve().parents[2] / "build/corpus/keys"
 SEEDS = {
     "two": b"# ours\nsk-one\n\n sk-two \n\0Bearer sk-two",
     "ends": b"\tsk-one\t\r\nsk-two\0bearer   sk-one",

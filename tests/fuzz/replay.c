@@ -1,6 +1,6 @@
 /* Replays inputs through a fuzz target without libFuzzer, for gcc builds and the test command:
  *
- *     build/asan/tests/fuzz/fuzz_gguf tests/fuzz/corpus/gguf [FILE | DIRECTORY]...
+ *     build/asan/tests/fuzz/fuzz_gguf build/corpus/gguf [FILE | DIRECTORY]...
  *
  * Every regular file named, or found under a directory named, is one input. Prints how many there
  * were; exits with 1 when there were none or one could not be read. When the target crashes,

@@ -7,7 +7,7 @@
 import json
 from pathlib import Path
 
-CORPUS = Path(__file__).resolve().parent / "corpus/request"
+CORPUS = Path(__file__).resolve().parents[2] / "build/corpus/request"
 HEAD = "POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\n"
 
 HEADS = {

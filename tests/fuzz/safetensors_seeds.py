@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Writes the seeds of fuzz_safetensors into a directory (tests/fuzz/corpus/safetensors).
+"""Writes the seeds of fuzz_safetensors into a directory (build/corpus/safetensors).
 
-    tests/fuzz/safetensors_seeds.py tests/fuzz/corpus/safetensors
+    tests/fuzz/safetensors_seeds.py build/corpus/safetensors
 """
 import json
 import struct

@@ -7,7 +7,7 @@
 import json
 from pathlib import Path
 
-CORPUS = Path(__file__).resolve().parent / "corpus/sse"
+CORPUS = Path(__file__).resolve().parents[2] / "build/corpus/sse"
 PARTS = ("receive", "tokenize", "submit", "queue", "cache", "prefill", "first_write", "total")
 
 

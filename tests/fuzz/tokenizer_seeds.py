@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the hand-made seeds of tests/fuzz/corpus/tokenizer: one tokenizer.json a kind of step.
+"""Writes the hand-made seeds of build/corpus/tokenizer: one tokenizer.json a kind of step.
 
     tests/fuzz/tokenizer_seeds.py [FOLDER]
 """
@@ -52,7 +52,7 @@ def seeds() -> list[bytes]:
 
 
 def main() -> None:
-    folder = Path(sys.argv[1] if len(sys.argv) > 1 else "tests/fuzz/corpus/tokenizer")
+    folder = Path(sys.argv[1] if len(sys.argv) > 1 else "build/corpus/tokenizer")
     folder.mkdir(parents=True, exist_ok=True)
     for seed in seeds():
         (folder / hashlib.sha1(seed).hexdigest()).write_bytes(seed)

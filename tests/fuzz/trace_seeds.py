@@ -7,7 +7,7 @@
 import json
 from pathlib import Path
 
-CORPUS = Path(__file__).resolve().parent / "corpus/trace"
+CORPUS = Path(__file__).resolve().parents[2] / "build/corpus/trace"
 HEADER = {"schema": "firstlight-trace/1", "block_tokens": 32, "started": "2026-11-21T17:00:00Z"}
 
 
