@@ -2,7 +2,7 @@
 #
 # One library of everything but main, one binary, one program per tests/**/test_*.c. All of them are
 # found by pattern: adding a file needs no change here. CONFIG picks the build folder and flags:
-# release (default), debug, asan, ubsan, tsan, clang, fuzz, oss-fuzz.
+# release (default), debug, asan, tsan, clang, fuzz, oss-fuzz.
 
 CONFIG ?= release
 ifeq ($(origin CC),default)
@@ -32,8 +32,8 @@ BASE_FLAGS := -std=c17 -D_GNU_SOURCE -Isrc -Ibuild -g -fno-strict-aliasing -ffp-
               -pthread $(WARN) $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
 CONFIG_release := -O3 -DNDEBUG
 CONFIG_debug := -O1 -DFIRSTLIGHT_DEBUG
-CONFIG_asan := -O1 -DFIRSTLIGHT_DEBUG -fsanitize=address -fno-omit-frame-pointer
-CONFIG_ubsan := -O1 -DFIRSTLIGHT_DEBUG -fsanitize=undefined -fno-sanitize-recover=undefined
+CONFIG_asan := -O1 -DFIRSTLIGHT_DEBUG -fsanitize=address,undefined -fno-sanitize-recover=undefined \
+               -fno-omit-frame-pointer
 CONFIG_tsan := -O1 -DFIRSTLIGHT_DEBUG -fsanitize=thread
 CONFIG_clang := -O0 -DFIRSTLIGHT_DEBUG
 CONFIG_fuzz := -O1 -DFIRSTLIGHT_DEBUG -fsanitize=fuzzer-no-link,address,undefined
@@ -226,11 +226,10 @@ soak soak-tsan: soak%: model venv
 attacks: all model venv ## what attackers cost the other clients: gaps, TTFT, /health; SECONDS (10) a phase
 	.venv/bin/python tests/soak/attacks.py build/firstlight $(MODEL) $(or $(SECONDS),10) 5 $(ATTACKS)
 
-.PHONY: asan ubsan tsan
-asan: ## the tests of `unit` under AddressSanitizer
-ubsan: ## the tests of `unit` under UndefinedBehaviorSanitizer
+.PHONY: asan tsan
+asan: ## the tests of `unit` under AddressSanitizer and UndefinedBehaviorSanitizer
 tsan: ## the tests of `unit` under ThreadSanitizer
-asan ubsan tsan:
+asan tsan:
 	$(SUBMAKE) CONFIG=$@ unit
 
 .PHONY: clang

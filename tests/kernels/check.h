@@ -38,10 +38,22 @@ struct check_level {
     char name[128];
 };
 
+/* The levels of this machine, asked once: in a virtual machine CPUID is a trip to the host, of tens
+ * of microseconds. */
+static inline uint32_t check_machine_levels(void)
+{
+    static bool asked;
+    static uint32_t levels;
+    if (!asked)
+        levels = cpu_detect();
+    asked = true;
+    return levels;
+}
+
 /* The next level to test from *i on; false at the end. CPU_ALL stands for all the machine has. */
 static inline bool check_next_level(size_t *i, struct check_level *level)
 {
-    uint32_t have = cpu_detect();
+    uint32_t have = check_machine_levels();
     for (; *i < COUNT(check_levels); ++*i) {
         uint32_t want = check_levels[*i] == CPU_ALL ? have : check_levels[*i];
         if ((want & have) != want)

@@ -136,9 +136,10 @@ static double scale_error(const struct product *p, const char *row)
     struct quant_group g;
     double largest = 0.0;
     int exponent;
-    kernels_fill(&avx2, cpu_detect() & CPU_AVX2);
+    kernels_fill(&avx2, check_machine_levels() & CPU_AVX2);
     const struct panel_format *f = panel_format_of(p->shape->type);
-    if (f->head == 0 || !(cpu_detect() & CPU_AVX2) || p->q8 != avx2.matmul_q8[p->shape->type])
+    if (f->head == 0 || !(check_machine_levels() & CPU_AVX2) ||
+        p->q8 != avx2.matmul_q8[p->shape->type])
         return 0.0;
     for (size_t b = 0; b < p->k / GROUP_VALUES; b++) {
         p->shape->group(&g, row, b);
@@ -276,7 +277,7 @@ static void test_matmul_q8_avxvnni_by_evex(void **state)
     (void)state;
     uint32_t want = CPU_AVX2 | CPU_AVX512 | CPU_AVX512_VNNI;
     struct check_level level = {.name = "avx_vnni in EVEX coding"};
-    if ((cpu_detect() & want) != want)
+    if ((check_machine_levels() & want) != want)
         skip();
     kernels_fill(&level.k, CPU_AVX2);
     avxvnni_evex_fill(&level.k);
