@@ -187,26 +187,34 @@ static enum status read_messages(struct openai_request *q, struct err *err)
 
 /* Sampling and the end of the answer */
 
+static enum status read_param(struct openai_request *q, enum sampling_param p, struct err *err)
+{
+    const struct sampling_row *row = &sampling_rows[p];
+    struct sampling *s = &q->params.sampling;
+    double usual = sampling_get(s, p);
+    float real = (float)usual;
+    int64_t whole = (int64_t)usual;
+    enum status st = row->whole ? json_field_int(q->json, row->name, (int64_t)row->lowest,
+                                                 (int64_t)row->highest, &whole, err)
+                                : json_field_real(q->json, row->name, row->above, row->lowest,
+                                                  row->highest, &real, err);
+    sampling_set(s, p, row->whole ? (double)whole : real);
+    return st;
+}
+
 static enum status read_sampling(struct openai_request *q, struct err *err)
 {
     struct sampling *s = &q->params.sampling;
-    const json_t *o = q->json;
-    int64_t top_k = s->top_k, seed = 0; /* the default */
-    enum status st;
-    if ((st = json_field_real(o, "temperature", false, 0, 2, &s->temperature, err)) ||
-        (st = json_field_real(o, "top_p", true, 0, 1, &s->top_p, err)) ||
-        (st = json_field_real(o, "min_p", false, 0, 1, &s->min_p, err)) ||
-        (st = json_field_real(o, "repetition_penalty", true, 0, 2, &s->repetition_penalty, err)) ||
-        (st = json_field_real(o, "presence_penalty", false, -2, 2, &s->presence_penalty, err)) ||
-        (st = json_field_real(o, "frequency_penalty", false, -2, 2, &s->frequency_penalty, err)) ||
-        (st = json_field_int(o, "top_k", -1, LIMIT_TOP_K, &top_k, err)) ||
-        (st = json_field_int(o, "seed", INT64_MIN, INT64_MAX, &seed, err)))
-        return st;
-    s->top_k = top_k > 0 ? (uint32_t)top_k : 0; /* -1 is vLLM's way to say off */
-    const json_t *given = json_object_get(o, "seed");
+    int64_t seed = 0;
+    enum status st = STATUS_OK;
+    for (int p = 0; p < SAMPLING_PARAMS && st == STATUS_OK; p++)
+        st = read_param(q, p, err);
+    if (st == STATUS_OK)
+        st = json_field_int(q->json, "seed", INT64_MIN, INT64_MAX, &seed, err);
+    const json_t *given = json_object_get(q->json, "seed");
     s->has_seed = given && !json_is_null(given);
     s->seed = (uint64_t)seed;
-    return STATUS_OK;
+    return st;
 }
 
 static enum status read_bias_entry(struct logit_bias *b, const char *key, const json_t *value,
@@ -221,7 +229,8 @@ static enum status read_bias_entry(struct logit_bias *b, const char *key, const 
     char name[40];
     snprintf(name, sizeof name, "logit_bias[%ld]", id);
     double bias;
-    enum status st = json_number(value, name, false, -100, 100, &bias, err);
+    enum status st =
+        json_number(value, name, false, -SAMPLING_BIAS_MOST, SAMPLING_BIAS_MOST, &bias, err);
     if (st == STATUS_OK)
         *b = (struct logit_bias){.token = (int32_t)id, .bias = (float)bias};
     return st;
@@ -457,12 +466,12 @@ enum status openai_request_parse(struct openai_request *out, enum openai_kind ki
     return st ? st : openai_request_read(out, kind, json, err);
 }
 
-void openai_request_recommend(struct openai_request *q, const struct generation *g)
+void openai_request_recommend(struct openai_request *q, const struct sampling_values *v)
 {
-    for (int f = 0; f < GENERATION_FIELDS; f++) {
-        const json_t *given = json_object_get(q->json, generation_name(f));
-        if (!given || json_is_null(given))
-            sampling_recommend(&q->params.sampling, g, f);
+    for (int p = 0; p < SAMPLING_PARAMS; p++) {
+        const json_t *given = json_object_get(q->json, sampling_rows[p].name);
+        if (v->given[p] && (!given || json_is_null(given)))
+            sampling_set(&q->params.sampling, p, v->value[p]);
     }
 }
 

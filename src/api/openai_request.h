@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "engine/engine.h"
 #include "api/prompts.h"
+#include "params/sampling.h"
 #include "text/tokenizer/tokenizer.h"
 
 #include <jansson.h>
@@ -41,7 +42,7 @@ enum status openai_request_read(struct openai_request *out, enum openai_kind kin
                                 struct err *err);
 
 /* What the request leaves open becomes what the model recommends. */
-void openai_request_recommend(struct openai_request *q, const struct generation *g);
+void openai_request_recommend(struct openai_request *q, const struct sampling_values *v);
 
 /* Does that, and fills the ids of all prompts, from messages, texts or ids, which must be below the
  * vocabulary's size. STATUS_TOO_LARGE with `over` of a prompt's ids: it has more tokens than `most`

@@ -97,10 +97,9 @@ static const struct flag model_flags[] = {
 static const struct flag text_flags[] = {
     {"--chat-template", "FILE", "Jinja template for chats (default: the model's own)",
      FLAG_TEXT, FIELD(chat_template)},
-    {"--sampling-defaults", "model|none", "where temperature, top_k, top_p, min_p and\n"
-                                          "repetition_penalty come from when nothing is said:\n"
-                                          "model: generation_config.json, or the GGUF file's\n"
-                                          "metadata (default); none: this program's own",
+    {"--sampling-defaults", "model|none", "where sampling parameters come from when nothing is\n"
+                                          "said: model: generation_config.json, or the GGUF\n"
+                                          "file's metadata (default); none: this program's own",
      FLAG_CHOICE, FIELD(sampling_defaults), .choices = sampling_sources},
 };
 

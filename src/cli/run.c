@@ -6,11 +6,11 @@
 #include "cli/flags.h"
 #include "cli/options.h"
 #include "cli/run_report.h"
+#include "cli/sampling_flags.h"
 #include "engine/engine.h"
 #include "text/template/chat.h"
 
 #include <errno.h>
-#include <math.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -36,7 +36,7 @@ struct args {
     const char *prompt;
     const char *prompt_file;
     const char *system;
-    struct sampling sampling;
+    struct sampling_flags sampling;
     struct seed seed;
     struct stop_list stop;
     uint32_t max_tokens;
@@ -93,31 +93,10 @@ static const struct flag own_flags[] = {
      FLAG_BOOL, FLAG_FIELD(args, ignore_eos)},
     {"--stop", "TEXT", "end before this text; may be given up to 4 times",
      FLAG_CUSTOM, FLAG_FIELD(args, stop), .parse = parse_stop},
-    {"--json", NULL, "print one JSON object instead of a stream",
-     FLAG_BOOL, FLAG_FIELD(args, json)},
-};
-
-static const struct flag sampling_flags[] = {
-    {"--temperature", "T", "0: always the likeliest token, so that a run can be repeated\n"
-                           "(default: the model's, else 0.8)",
-     FLAG_F32, FLAG_FIELD(args, sampling.temperature), .min = 0, .max = 2},
-    {"--top-k", "K", "only the K likeliest tokens; 0: off (default: the model's, else 40)",
-     FLAG_U32, FLAG_FIELD(args, sampling.top_k), .max = LIMIT_TOP_K},
-    {"--top-p", "P", "only the likeliest tokens that together reach P\n"
-                     "1: off (default: the model's, else 0.95)",
-     FLAG_F32, FLAG_FIELD(args, sampling.top_p), .min = 0, .max = 1},
-    {"--min-p", "P", "only tokens P times as likely as the likeliest\n"
-                     "0: off (default: the model's, else 0.05)",
-     FLAG_F32, FLAG_FIELD(args, sampling.min_p), .min = 0, .max = 1},
-    {"--repetition-penalty", "F", "above 1: rarer what was seen\n"
-                                  "(default: the model's, else 1: off)",
-     FLAG_F32, FLAG_FIELD(args, sampling.repetition_penalty), .min = 0, .max = 2},
-    {"--presence-penalty", "X", "above 0: rarer what was generated (default 0: off)",
-     FLAG_F32, FLAG_FIELD(args, sampling.presence_penalty), .min = -2, .max = 2},
-    {"--frequency-penalty", "X", "the same for each time it was generated (default 0: off)",
-     FLAG_F32, FLAG_FIELD(args, sampling.frequency_penalty), .min = -2, .max = 2},
     {"--seed", "N", "the same numbers are drawn again (default: random)",
      FLAG_CUSTOM, FLAG_FIELD(args, seed), .parse = parse_seed},
+    {"--json", NULL, "print one JSON object instead of a stream",
+     FLAG_BOOL, FLAG_FIELD(args, json)},
 };
 // clang-format on
 
@@ -197,25 +176,12 @@ static enum status copy_stop(const struct args *args, struct request_params *p, 
     return STATUS_OK;
 }
 
-/* Flags that are not given. */
-#define UNSAID       NAN
-#define UNSAID_TOP_K UINT32_MAX
-
 /* What the flags say, else what the model recommends, else what the server has. */
 static struct sampling choose_sampling(const struct job *job)
 {
-    const struct sampling *said = &job->args->sampling;
     struct sampling s = sampling_default;
-    for (int f = 0; f < GENERATION_FIELDS; f++)
-        sampling_recommend(&s, &job->loader.generation, f);
-    s.temperature = isnan(said->temperature) ? s.temperature : said->temperature;
-    s.top_k = said->top_k == UNSAID_TOP_K ? s.top_k : said->top_k;
-    s.top_p = isnan(said->top_p) ? s.top_p : said->top_p;
-    s.min_p = isnan(said->min_p) ? s.min_p : said->min_p;
-    s.repetition_penalty =
-        isnan(said->repetition_penalty) ? s.repetition_penalty : said->repetition_penalty;
-    s.presence_penalty = said->presence_penalty;
-    s.frequency_penalty = said->frequency_penalty;
+    sampling_take(&s, &job->loader.generation);
+    sampling_flags_take(&s, &job->args->sampling);
     s.has_seed = job->args->seed.given;
     s.seed = job->args->seed.value;
     return s;
@@ -356,11 +322,6 @@ int run_main(int argc, char **argv)
 {
     struct args args = {
         .options = options_default,
-        .sampling = {.temperature = UNSAID,
-                     .top_k = UNSAID_TOP_K,
-                     .top_p = UNSAID,
-                     .min_p = UNSAID,
-                     .repetition_penalty = UNSAID},
         .max_tokens = LIMIT_DEFAULT_MAX_TOKENS,
     };
     struct flag_set set = {
@@ -370,7 +331,7 @@ int run_main(int argc, char **argv)
                  "error.\nWithout --raw the prompt is a user's message in the model's chat "
                  "template.\nSampling is the server's: --temperature 0 makes a run that can be "
                  "repeated.",
-        .groups = {FLAG_GROUP(own_flags, &args), FLAG_GROUP(sampling_flags, &args),
+        .groups = {FLAG_GROUP(own_flags, &args), sampling_flags_init(&args.sampling),
                    options_text_flags(&args.options), options_engine_flags(&args.options),
                    options_model_flags(&args.options)},
         .positional = &args.prompt,

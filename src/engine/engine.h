@@ -23,7 +23,9 @@
 #include "base/limits.h"
 #include "base/pool.h"
 #include "base/timeline.h"
+#include "engine/sampling/token_logprob.h"
 #include "model/loader.h"
+#include "params/sampling.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -113,33 +115,6 @@ enum status engine_failure(const struct engine *e, struct err *err);
 enum status engine_warm(struct engine *e, struct request_params *prompts, uint32_t n,
                         struct err *err);
 
-struct logit_bias {
-    int32_t token;
-    float bias;
-};
-
-/* Ranges are checked by engine_submit too: STATUS_INVALID names the parameter. */
-struct sampling {
-    float temperature;        /* 0: greedy; [0, 2] */
-    uint32_t top_k;           /* 0: off */
-    float top_p;              /* (0, 1]; 1: off */
-    float min_p;              /* [0, 1]; 0: off */
-    float repetition_penalty; /* (0, 2]; 1: off; divides or multiplies logits of seen tokens (Keskar
-                                 et al., arXiv:1909.05858) */
-    float presence_penalty;   /* [-2, 2] */
-    float frequency_penalty;  /* [-2, 2] */
-    bool has_seed;
-    uint64_t seed;
-    uint32_t choice;         /* of several answers to one prompt: each draws its own numbers */
-    struct logit_bias *bias; /* n_bias entries; owned by whoever owns the request_params */
-    uint32_t n_bias;
-};
-/* What a request gets where neither it nor the model says anything, in the API and on the command
- * line: the one table of it. */
-extern const struct sampling sampling_default;
-/* Takes over one parameter from what the model's publisher recommends, if it says anything. */
-void sampling_recommend(struct sampling *s, const struct generation *g, enum generation_field f);
-
 /* Whose prompts may share cached prefixes: those of one salt. All zero: everybody's who has none.
  */
 struct prefix_salt {
@@ -149,6 +124,7 @@ struct prefix_salt {
  * prompts that the server's owner chose (engine_warm), never for those of a client. */
 extern const struct prefix_salt prefix_public;
 
+/* Ranges are checked by engine_submit too: STATUS_INVALID names the parameter. */
 struct request_params {
     int32_t *prompt; /* n_prompt ids, n_prompt >= 1 */
     uint32_t n_prompt;
@@ -226,11 +202,6 @@ enum finish_reason {
 };
 /* "stop", "length", "cancelled", "timeout", "error" */
 const char *finish_reason_name(enum finish_reason r);
-
-struct token_logprob {
-    int32_t token;
-    float logprob; /* natural, of the model's own distribution: see logprobs.h */
-};
 
 /* What is new since the last read. Pointers stay valid until engine_release. */
 struct request_news {

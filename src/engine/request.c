@@ -70,9 +70,11 @@ static bool allocate_output(struct request *r, const struct request_params *p, u
     /* Not cleared: a long buffer that is never written costs address space, not memory. */
     r->text = mem_alloc(r->text_cap);
     r->stop = p->n_stop > 0 ? mem_alloc(sizeof *r->stop) : NULL;
-    bool counted = !sampling_has_penalty(&p->sampling) ||
+    bool counted = !sampler_has_penalty(&p->sampling) ||
                    token_counts_init(&r->counts, n_vocab, p->n_prompt + r->max_tokens);
-    bool priced = !p->logprobs || logprobs_init(&r->logprobs, p, r->max_tokens, n_vocab);
+    bool priced =
+        !p->logprobs || logprobs_init(&r->logprobs, p->top_logprobs,
+                                      p->prompt_logprobs ? p->n_prompt : 0, r->max_tokens, n_vocab);
     return counted && priced && r->tokens && r->text && (r->stop || p->n_stop == 0);
 }
 

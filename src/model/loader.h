@@ -15,10 +15,10 @@ struct loader {
     struct gguf *gguf;
     struct model *model;
     struct tokenizer *tokenizer;
-    struct template *chat_template; /* NULL when the file has none, or one we cannot compile */
-    struct err template_err;        /* why not, in the latter case; else all zero */
-    struct generation generation;   /* what is recommended for sampling */
-    char name[128];                 /* the file's name without ".gguf", or the folder's */
+    struct template *chat_template;    /* NULL when the file has none, or one we cannot compile */
+    struct err template_err;           /* why not, in the latter case; else all zero */
+    struct sampling_values generation; /* what is recommended for sampling */
+    char name[128];                    /* the file's name without ".gguf", or the folder's */
 };
 
 /* Called with what is being done and how much of it (0 .. 1). May be NULL. */

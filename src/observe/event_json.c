@@ -8,6 +8,7 @@
 #include "kernels/kv_layout.h"
 #include "api/completion.h"
 #include "base/json.h"
+#include "params/sampling.h"
 
 #include <inttypes.h>
 
@@ -27,15 +28,13 @@ static void put_text(struct buf *out, const char *name, const char *value)
 /* What a request gets that says nothing. */
 static void put_sampling(struct buf *out, const struct server *s)
 {
-    struct sampling p = sampling_default;
-    for (int f = 0; f < GENERATION_FIELDS; f++)
-        sampling_recommend(&p, &s->loader.generation, (enum generation_field)f);
-    buf_printf(out,
-               ",\"sampling\":{\"temperature\":%g,\"top_k\":%u,\"top_p\":%g,\"min_p\":%g,"
-               "\"repetition_penalty\":%g,\"presence_penalty\":%g,\"frequency_penalty\":%g,"
-               "\"max_tokens\":%d}",
-               p.temperature, p.top_k, p.top_p, p.min_p, p.repetition_penalty, p.presence_penalty,
-               p.frequency_penalty, LIMIT_DEFAULT_MAX_TOKENS);
+    struct sampling told = sampling_default;
+    sampling_take(&told, &s->loader.generation);
+    buf_puts(out, ",\"sampling\":{");
+    for (int p = 0; p < SAMPLING_PARAMS; p++)
+        buf_printf(out, sampling_rows[p].whole ? "\"%s\":%.0f," : "\"%s\":%g,",
+                   sampling_rows[p].name, sampling_get(&told, p));
+    buf_printf(out, "\"max_tokens\":%d}", LIMIT_DEFAULT_MAX_TOKENS);
 }
 
 /* Known once it is loaded. */

@@ -62,13 +62,13 @@ static void read_back(const struct gguf_build *b)
     struct buf head = {0};
     struct gguf *g = NULL;
     struct tokenizer *t = NULL;
-    struct generation said;
+    struct sampling_values said;
     struct tokens ids = {0};
     struct err err = {0};
     gguf_build_header(b, 0, &head);
     if (gguf_parse(&g, buf_str(&head), head.len, &err) == STATUS_OK) {
-        if (generation_read(&said, g, &err) == STATUS_OK && said.said[GENERATION_TOP_P])
-            REQUIRE(said.value[GENERATION_TOP_P] > 0 && said.value[GENERATION_TOP_P] <= 1);
+        if (generation_read(&said, g, &err) == STATUS_OK && said.given[SAMPLING_top_p])
+            REQUIRE(said.value[SAMPLING_top_p] > 0 && said.value[SAMPLING_top_p] <= 1);
         if (tokenizer_open(&t, g, &err) == STATUS_OK)
             (void)tokenizer_encode(t, text, sizeof text - 1, NULL, 3, &ids, &err);
     }

@@ -6,17 +6,16 @@
 #include <math.h>
 #include <string.h>
 
-bool logprobs_init(struct logprobs *l, const struct request_params *p, uint32_t max_tokens,
+bool logprobs_init(struct logprobs *l, uint32_t top, uint32_t n_prompt, uint32_t max_tokens,
                    uint32_t n_vocab)
 {
-    uint32_t top = p->top_logprobs;
     *l = (struct logprobs){.width = 1 + (top < n_vocab ? top : n_vocab)};
     /* not cleared: rows that are never written cost address space, not memory */
     l->rows = mem_alloc((size_t)max_tokens * l->width * sizeof *l->rows);
     l->text_before = mem_alloc(max_tokens * sizeof *l->text_before);
-    if (p->prompt_logprobs) /* cleared: the first token has no row of its own */
-        l->prompt = mem_array((size_t)p->n_prompt * l->width, sizeof *l->prompt);
-    return l->rows && l->text_before && (l->prompt || !p->prompt_logprobs);
+    if (n_prompt > 0) /* cleared: the first token has no row of its own */
+        l->prompt = mem_array((size_t)n_prompt * l->width, sizeof *l->prompt);
+    return l->rows && l->text_before && (l->prompt || n_prompt == 0);
 }
 
 void logprobs_fini(struct logprobs *l)

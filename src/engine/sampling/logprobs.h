@@ -15,8 +15,8 @@
 #ifndef FIRSTLIGHT_ENGINE_SAMPLING_LOGPROBS_H
 #define FIRSTLIGHT_ENGINE_SAMPLING_LOGPROBS_H
 
-#include "engine/engine.h"
 #include "engine/sampling/sampler.h"
+#include "engine/sampling/token_logprob.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -29,8 +29,9 @@ struct logprobs {
     uint32_t width;               /* 0: nobody asked */
 };
 
-/* Room for what p asks, in a vocabulary of n_vocab; false: memory. */
-bool logprobs_init(struct logprobs *l, const struct request_params *p, uint32_t max_tokens,
+/* Room for max_tokens tokens with `top` alternatives, of a vocabulary of n_vocab, and for as many
+ * of the prompt's n_prompt tokens (0: nobody asked); false: memory. */
+bool logprobs_init(struct logprobs *l, uint32_t top, uint32_t n_prompt, uint32_t max_tokens,
                    uint32_t n_vocab);
 void logprobs_fini(struct logprobs *l);
 

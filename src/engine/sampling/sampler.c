@@ -357,7 +357,7 @@ int32_t sampler_sample(struct sampler *s, const struct sampler_input *in)
     const struct sampling *p = in->sampling;
     if (!process_logits(s, in))
         return -1;
-    if (sampling_is_greedy(p))
+    if (sampler_is_greedy(p))
         return logits_row_argmax(&s->row);
     bool quick = is_quick(p, s->n_vocab);
     s->gathered = false;
@@ -377,12 +377,12 @@ bool sampler_filter(struct sampler *s, const struct sampler_input *in)
     return true;
 }
 
-bool sampling_is_greedy(const struct sampling *p)
+bool sampler_is_greedy(const struct sampling *p)
 {
     return p->temperature < GREEDY_BELOW || p->top_k == 1;
 }
 
-bool sampling_has_penalty(const struct sampling *p)
+bool sampler_has_penalty(const struct sampling *p)
 {
     return has_repetition(p) || has_presence_frequency(p);
 }

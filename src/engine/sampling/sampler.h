@@ -15,10 +15,10 @@
 #define FIRSTLIGHT_ENGINE_SAMPLING_SAMPLER_H
 
 #include "base/err.h"
-#include "engine/sampling/token_counts.h"
-#include "engine/engine.h"
 #include "engine/sampling/logits_row.h"
+#include "engine/sampling/token_counts.h"
 #include "kernels/kernels.h"
+#include "params/sampling.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -52,10 +52,8 @@ void sampler_fini(struct sampler *s);
 /* The next token; -1 when the logits hold a NaN or an infinity. */
 int32_t sampler_sample(struct sampler *s, const struct sampler_input *in);
 
-bool sampling_is_greedy(const struct sampling *p);
-bool sampling_has_penalty(const struct sampling *p); /* needs counts */
-/* STATUS_INVALID names the parameter that is out of its range. */
-enum status sampling_check(const struct sampling *p, uint32_t n_vocab, struct err *err);
+bool sampler_is_greedy(const struct sampling *p);
+bool sampler_has_penalty(const struct sampling *p); /* needs counts */
 
 /* The seed of a choice: choice 0 has the request's own. */
 uint64_t sampler_choice_seed(uint64_t seed, uint32_t choice);

@@ -1,8 +1,8 @@
 #include "model/load/hf_text.h"
 
 #include "base/limits.h"
-#include "model/generation.h"
 #include "model/load/hf_config.h"
+#include "params/sampling.h"
 #include "weights/file_map.h"
 #include "weights/json_file.h"
 
@@ -92,22 +92,20 @@ enum status hf_text_template(const char *folder, struct gguf_build *b, struct er
 
 /* --- generation ----------------------------------------------------------------------------- */
 
-static enum status write_value(const json_t *value, enum generation_field f, struct gguf_build *b,
-                               struct err *err)
+static enum status write_value(const json_t *value, const struct sampling_row *row,
+                               struct gguf_build *b, struct err *err)
 {
     char text[HF_VALUE_TEXT];
-    bool whole = generation_is_whole(f);
     double x = json_number_value(value);
     if (!value || json_is_null(value))
         return STATUS_OK;
-    if (!(whole ? json_is_integer(value) : json_is_number(value)))
-        return err_param(err, STATUS_INVALID, generation_name(f),
-                         "%s: expected a %snumber, found %s", generation_name(f),
-                         whole ? "whole " : "", hf_config_text(value, text));
-    if (whole && x >= -1 && x <= UINT32_MAX)
-        gguf_build_u32(b, generation_key(f), x < 0 ? 0 : (uint32_t)x); /* -1: off */
+    if (!(row->whole ? json_is_integer(value) : json_is_number(value)))
+        return err_param(err, STATUS_INVALID, row->name, "%s: expected a %snumber, found %s",
+                         row->name, row->whole ? "whole " : "", hf_config_text(value, text));
+    if (row->whole && x >= -1 && x <= UINT32_MAX)
+        gguf_build_u32(b, row->gguf_key, x < 0 ? 0 : (uint32_t)x); /* -1: off */
     else
-        gguf_build_f32(b, generation_key(f), (float)fmax(fmin(x, FLT_MAX), -FLT_MAX));
+        gguf_build_f32(b, row->gguf_key, (float)fmax(fmin(x, FLT_MAX), -FLT_MAX));
     return STATUS_OK;
 }
 
@@ -117,10 +115,12 @@ static enum status write_sampling(const json_t *json, struct gguf_build *b, stru
 {
     enum status st = STATUS_OK;
     if (json_is_false(json_object_get(json, "do_sample")))
-        gguf_build_f32(b, generation_key(GENERATION_TEMPERATURE), 0);
+        gguf_build_f32(b, sampling_rows[SAMPLING_temperature].gguf_key, 0);
     else
-        for (int f = 0; f < GENERATION_FIELDS && !st; f++)
-            st = write_value(json_object_get(json, generation_name(f)), f, b, err);
+        for (const struct sampling_row *row = sampling_rows;
+             row < sampling_rows + SAMPLING_PARAMS && !st; row++)
+            if (row->gguf_key)
+                st = write_value(json_object_get(json, row->name), row, b, err);
     return st;
 }
 

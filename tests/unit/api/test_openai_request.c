@@ -47,13 +47,13 @@ static void refused(enum openai_kind kind, const char *members, const char *para
 static void test_recommended(void **state)
 {
     (void)state;
-    struct generation g = {0};
+    struct sampling_values g = {0};
     struct openai_request q;
     struct err e;
     const struct sampling *s = &q.params.sampling;
-    for (int f = 0; f < GENERATION_FIELDS; f++) {
-        g.said[f] = f != GENERATION_MIN_P;
-        g.value[f] = f == GENERATION_TOP_K ? 40 : 0.5;
+    for (int f = 0; f < SAMPLING_PARAMS; f++) {
+        g.given[f] = f != SAMPLING_min_p;
+        g.value[f] = f == SAMPLING_top_k ? 40 : 0.5;
     }
     assert_int_equal(parse(&q, OPENAI_CHAT, "\"top_p\": 1, \"temperature\": null", &e), STATUS_OK);
     openai_request_recommend(&q, &g);
@@ -173,6 +173,28 @@ static void test_ranges(void **state)
     refused(OPENAI_CHAT, "\"stream\":true,\"stream_options\":{\"include_usage\":1}",
             "stream_options.include_usage");
     refused(OPENAI_CHAT, "\"stop\":[1]", "stop");
+}
+
+/* A request gives each sampling parameter under its row's name. */
+static void test_sampling_rows(void **state)
+{
+    (void)state;
+    for (int p = 0; p < SAMPLING_PARAMS; p++) {
+        const struct sampling_row *row = &sampling_rows[p];
+        struct openai_request q;
+        struct err e;
+        char members[80];
+        snprintf(members, sizeof members, "\"%s\":%.0f", row->name, row->highest);
+        assert_int_equal(parse(&q, OPENAI_CHAT, members, &e), STATUS_OK);
+        for (int k = 0; k < SAMPLING_PARAMS; k++)
+            assert_true(sampling_get(&q.params.sampling, k) ==
+                        (k == p ? row->highest : sampling_get(&sampling_default, k)));
+        openai_request_fini(&q);
+        snprintf(members, sizeof members, "\"%s\":%.0f", row->name, row->highest + 1);
+        refused(OPENAI_CHAT, members, row->name);
+        snprintf(members, sizeof members, "\"%s\":%.0f", row->name, row->lowest - !row->above);
+        refused(OPENAI_COMPLETION, members, row->name);
+    }
 }
 
 static const struct {
@@ -500,6 +522,7 @@ int main(void)
         cmocka_unit_test(test_recommended),
         cmocka_unit_test(test_values),
         cmocka_unit_test(test_ranges),
+        cmocka_unit_test(test_sampling_rows),
         cmocka_unit_test(test_unsupported),
         cmocka_unit_test(test_messages),
         cmocka_unit_test(test_bad_messages),

@@ -124,12 +124,44 @@ static void test_each_allocation_fails(void **state)
     buf_fini(&bytes);
 }
 
+/* Each sampling parameter has a field, which becomes the parameter. */
+static void test_sampling_rows(void **state)
+{
+    (void)state;
+    for (int p = 0; p < SAMPLING_PARAMS; p++) {
+        Firstlight__V1__Sampling sampling = FIRSTLIGHT__V1__SAMPLING__INIT;
+        const struct sampling_row *row = &sampling_rows[p];
+        const ProtobufCFieldDescriptor *f =
+            protobuf_c_message_descriptor_get_field_by_name(sampling.base.descriptor, row->name);
+        struct openai_request q = {0};
+        struct buf bytes = {0};
+        struct err e = {0};
+        if (!f || f->type != (row->whole ? PROTOBUF_C_TYPE_INT32 : PROTOBUF_C_TYPE_FLOAT))
+            fail_msg("%s: no field of its type", row->name);
+        void *at = (char *)&sampling + f->offset;
+        if (row->whole)
+            *(int32_t *)at = (int32_t)row->highest;
+        else
+            *(float *)at = (float)row->highest;
+        *(protobuf_c_boolean *)((char *)&sampling + f->quantifier_offset) = true;
+        put_sampling(&bytes, &sampling);
+        assert_int_equal(grpc_request_read(&q, OPENAI_COMPLETION, buf_str(&bytes), bytes.len, &e),
+                         STATUS_OK);
+        for (int k = 0; k < SAMPLING_PARAMS; k++)
+            assert_true(sampling_get(&q.params.sampling, k) ==
+                        (k == p ? row->highest : sampling_get(&sampling_default, k)));
+        openai_request_fini(&q);
+        buf_fini(&bytes);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_fields_without_number),
         cmocka_unit_test(test_strings_without_number),
         cmocka_unit_test(test_ids),
+        cmocka_unit_test(test_sampling_rows),
         cmocka_unit_test(test_each_allocation_fails),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

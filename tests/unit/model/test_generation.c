@@ -12,7 +12,7 @@ static void expect_line(const char *json, const char *expected)
 {
     struct hf_folder_writer f = {0};
     struct gguf *g = NULL;
-    struct generation said;
+    struct sampling_values said;
     struct err err = {0};
     struct buf line = {0};
     hf_writer_write(&f);
@@ -65,7 +65,7 @@ static void files(void **state)
     (void)state;
     struct gguf_writer w;
     struct gguf *g;
-    struct generation said;
+    struct sampling_values said;
     struct err err = {0};
     size_t len;
     gguf_writer_init(&w, 3);
@@ -75,10 +75,10 @@ static void files(void **state)
     const void *bytes = gguf_writer_finish(&w, &len);
     assert_int_equal(gguf_parse(&g, bytes, len, &err), STATUS_OK);
     assert_int_equal(generation_read(&said, g, &err), STATUS_OK);
-    assert_true(said.said[GENERATION_TEMPERATURE] && said.value[GENERATION_TEMPERATURE] == 0.5);
-    assert_true(said.said[GENERATION_TOP_K] && said.value[GENERATION_TOP_K] == 7);
-    assert_true(said.value[GENERATION_REPETITION_PENALTY] == 1.25);
-    assert_false(said.said[GENERATION_TOP_P] || said.said[GENERATION_MIN_P]);
+    assert_true(said.given[SAMPLING_temperature] && said.value[SAMPLING_temperature] == 0.5);
+    assert_true(said.given[SAMPLING_top_k] && said.value[SAMPLING_top_k] == 7);
+    assert_true(said.value[SAMPLING_repetition_penalty] == 1.25);
+    assert_false(said.given[SAMPLING_top_p] || said.given[SAMPLING_min_p]);
     gguf_close(g);
     gguf_writer_f32(&w, "general.sampling.min_p", 2);
     bytes = gguf_writer_finish(&w, &len);
@@ -89,11 +89,37 @@ static void files(void **state)
     gguf_writer_fini(&w);
 }
 
+/* Every parameter that has a key is read from it. */
+static void each_key(void **state)
+{
+    (void)state;
+    for (int p = 0; p < SAMPLING_PARAMS; p++) {
+        struct gguf_writer w;
+        struct gguf *g;
+        struct sampling_values said;
+        struct err err = {0};
+        size_t len;
+        if (!sampling_rows[p].gguf_key)
+            continue;
+        gguf_writer_init(&w, 3);
+        gguf_writer_f32(&w, sampling_rows[p].gguf_key, 1);
+        const void *bytes = gguf_writer_finish(&w, &len);
+        assert_int_equal(gguf_parse(&g, bytes, len, &err), STATUS_OK);
+        assert_int_equal(generation_read(&said, g, &err), STATUS_OK);
+        for (int k = 0; k < SAMPLING_PARAMS; k++)
+            assert_int_equal(said.given[k], k == p);
+        assert_true(said.value[p] == 1);
+        gguf_close(g);
+        gguf_writer_fini(&w);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(folders),
         cmocka_unit_test(files),
+        cmocka_unit_test(each_key),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

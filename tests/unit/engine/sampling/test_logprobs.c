@@ -1,4 +1,5 @@
 /* Log probabilities against a double-precision reference that sorts the whole vocabulary. */
+#include "base/limits.h"
 #include "engine/sampling/logprobs.h"
 #include "support/cmocka_all.h"
 #include "support/random.h"
@@ -47,8 +48,7 @@ static void compare(const float *logits, uint32_t n_vocab, uint32_t top, int32_t
     struct logprobs l;
     kernels_fill(&kernels, 0);
     assert_int_equal(sampler_init(&s, &kernels, n_vocab, NULL), STATUS_OK);
-    const struct request_params asked = {.top_logprobs = top};
-    assert_true(logprobs_init(&l, &asked, 2, n_vocab));
+    assert_true(logprobs_init(&l, top, 0, 2, n_vocab));
     assert_int_equal(l.width, 1 + (top < n_vocab ? top : n_vocab));
     struct token_logprob *row = l.rows + l.width; /* the second */
     logprobs_row(&s, logits, token, row, l.width);
