@@ -104,13 +104,19 @@ $(B)/proto/%.pb-c.o: build/proto/%.pb-c.c $(B)/flags
 $(SOURCES:%.c=$(B)/%.o): | $(PROTOS:%=build/proto/%.pb-c.h)
 $(B)/src/grpc/grpc_reflection.o: build/proto/descriptors.bin
 
-# The page: every file of src/web/page, and libraries that Debian ships (tools/deps), gzipped.
+# The page: every file of src/web/page, the rows of the sampling parameters, and libraries that Debian
+# ships (tools/deps), gzipped.
 LIBJS ?= /usr/share/javascript
-PAGE := $(sort $(wildcard src/web/page/*)) chart.js=$(LIBJS)/chart.js/chart.min.js
+PAGE_ROWS := build/page/rows/sampling_params.js
+PAGE := $(sort $(wildcard src/web/page/*)) sampling_params.js=$(PAGE_ROWS) \
+        chart.js=$(LIBJS)/chart.js/chart.min.js
 PAGE_FILES := $(foreach file,$(PAGE),$(lastword $(subst =, ,$(file))))
-build/page/assets.inc: tools/embed-page build/page/files $(wildcard $(PAGE_FILES))
+build/page/assets.inc: tools/embed-page build/page/files $(PAGE_ROWS) $(wildcard $(PAGE_FILES))
 	@tools/embed-page $(@D) $(PAGE)
 $(B)/src/web/assets.o: build/page/assets.inc
+$(PAGE_ROWS): src/web/sampling_params.js.in src/params/sampling_params.def src/base/limits.h
+	@mkdir -p $(@D)
+	@$(CC) -E -P -x c -Isrc $< > $@
 
 # `firstlight version` says what it was built from.
 COMMIT := $(shell git describe --always --dirty=+ --abbrev=12 --exclude '*' 2>/dev/null || echo unknown)

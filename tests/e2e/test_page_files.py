@@ -2,6 +2,7 @@
 
 import gzip
 import html.parser
+import re
 import subprocess
 import urllib.parse
 
@@ -47,6 +48,18 @@ def test_every_file(server) -> None:
     status, headers, body = request(server, "GET", "/page/chart.js", Accept_Encoding="gzip")
     assert status == 200 and b"Chart.js" in gzip.decompress(body)
     assert total + len(body) < 200_000
+
+
+def test_rows_of_sampling(server) -> None:
+    """The page offers each row of the table, with its range."""
+    rows = (ROOT / "src/params/sampling_params.def").read_text()
+    names = re.findall(r"^PARAM\((\w+),", rows, re.MULTILINE)
+    status, headers, body = request(server, "GET", "/page/sampling_params.js")
+    assert status == 200 and headers["content-type"] == TYPES[".js"]
+    assert re.findall(r'name: "(\w+)"', body.decode()) == names and "min_p" in names
+    assert ('{ name: "top_k", whole: true, above: false, min: -1, max: 1000000, help: "only'
+            in body.decode())
+    assert "LIMIT" not in body.decode() and "PARAM(" not in body.decode()
 
 
 def test_headers(server) -> None:

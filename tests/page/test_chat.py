@@ -1,11 +1,12 @@
 """Talking: typing, streaming, stopping, asking again, editing, and what is kept."""
 
 import json
+import re
 import threading
 
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
-from stub import LAST, say, until_gone
+from stub import LAST, ROOT, say, until_gone
 
 PARTS = ["receive", "tokenize", "submit", "queue", "cache", "prefill", "first_write", "network"]
 
@@ -147,6 +148,21 @@ def test_parameters_are_sent(visit, stub) -> None:
     page.ask("again")
     assert not set(values) & set(stub.asked[1])
     assert stub.asked[1]["messages"][0]["role"] == "user"
+
+
+def test_every_sampling_parameter_is_offered(visit, stub) -> None:
+    rows = (ROOT / "src/params/sampling_params.def").read_text()
+    names = re.findall(r"^PARAM\((\w+),", rows, re.MULTILINE)
+    page = visit(stub.url)
+    page.click("#params")
+    for name in names:
+        page.one(f"#param-{name}").send_keys("1")
+    assert page.one("#hint-top_k").text.startswith("whole, 0 to 1000000; only this many")
+    assert page.one("#hint-top_p").text.startswith("above 0, up to 1; only the likeliest")
+    page.click("dialog .primary", "Use")
+    page.gone("dialog")
+    page.ask("hi")
+    assert {name: stub.asked[0][name] for name in names} == dict.fromkeys(names, 1)
 
 
 def test_parameters_out_of_range_are_named(visit, stub) -> None:

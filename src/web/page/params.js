@@ -3,28 +3,26 @@
 import { openDialog } from './dialog.js';
 import { el } from './dom.js';
 import { serverFacts } from './live.js';
+import { SAMPLING_PARAMS } from './sampling_params.js';
+
+/** A parameter of sampling as a field. What is below 0 of a whole number means what 0 means. */
+function fieldOf({ name, whole, above, min, max, help }) {
+    const lowest = whole ? Math.max(min, 0) : min;
+    const range = `${above ? 'above ' : ''}${lowest}${above ? ', up' : ''} to ${max}`;
+    return {
+        name,
+        label: (name[0].toUpperCase() + name.slice(1)).replaceAll('_', ' '),
+        min: lowest,
+        above,
+        max,
+        step: whole ? 1 : 'any',
+        hint: `${whole ? 'whole, ' : ''}${range}; ${help}`,
+    };
+}
 
 /** What may be set, with the server's own ranges. Empty: the model's default. */
 export const FIELDS = [
-    {
-        name: 'temperature',
-        label: 'Temperature',
-        min: 0,
-        max: 2,
-        step: 'any',
-        hint: '0 to 2; 0 always takes the likeliest',
-    },
-    {
-        name: 'top_p',
-        label: 'Top p',
-        min: 0,
-        above: true,
-        max: 1,
-        step: 'any',
-        hint: 'above 0, up to 1',
-    },
-    { name: 'top_k', label: 'Top k', min: 0, max: 1000000, step: 1, hint: 'whole; 0: off' },
-    { name: 'min_p', label: 'Min p', min: 0, max: 1, step: 'any', hint: '0 to 1; 0: off' },
+    ...SAMPLING_PARAMS.map(fieldOf),
     {
         name: 'max_tokens',
         label: 'Max tokens',
