@@ -166,6 +166,50 @@ def test_limits(tmp_path):
     assert run_tool("check-limits", tmp_path).returncode == 0
 
 
+PARAM_ROW = """/* PARAM(name) is a row. */
+PARAM(heat, float, ABOVE, 0, LIMIT_HEAT, 0.5, "a.heat",
+      "hotter, wilder")
+PARAM(count, uint32_t, FROM, -1, 9, 4, "", "how many")
+"""
+
+
+def params(root: Path) -> None:
+    write(root / "src/params/sampling_params.def", PARAM_ROW)
+    write(root / "src/base/limits.h", "#define LIMIT_HEAT 77 /* degrees */\n")
+    write(root / "proto/firstlight.proto",
+          "message Sampling {\n  optional float heat = 1;\n  optional int32 count = 2;\n}\n")
+    mark = "<!-- made by tools/check-params from src/params/sampling_params.def -->"
+    write(root / "docs/api.md", f"before\n\n{mark}\nold\n\nafter\n")
+
+
+def test_params(tmp_path):
+    params(tmp_path)
+    assert run_tool("check-params", tmp_path).returncode == 1
+    assert run_tool("check-params", "--write", tmp_path).returncode == 0
+    page = (tmp_path / "docs/api.md").read_text()
+    assert ("| `heat` | hotter, wilder | above 0, up to 77 | the model's, else 0.5 | `a.heat` |\n"
+            in page)
+    assert "| `count` | how many | whole, 0 to 9; -1 means 0 | 4 |  |\n\nafter\n" in page
+    assert run_tool("check-params", tmp_path).returncode == 0
+
+
+@pytest.mark.parametrize("file, old, new, message", [
+    ("proto/firstlight.proto", "int32 count", "float count", "optional int32 count"),
+    ("proto/firstlight.proto", "heat", "cold", "optional float heat"),
+    ("docs/api.md", "| 4 |", "| 5 |", "run tools/check-params --write"),
+    ("docs/api.md", "<!-- made", "<!-- was made", "expected one table"),
+    ("src/params/sampling_params.def", "ABOVE, 0,", "ABOVE 0,", "2 rows, of which 1 can be read"),
+])
+def test_params_refuse(tmp_path, file, old, new, message):
+    params(tmp_path)
+    assert run_tool("check-params", "--write", tmp_path).returncode == 0
+    text = (tmp_path / file).read_text()
+    assert old in text
+    write(tmp_path / file, text.replace(old, new))
+    result = run_tool("check-params", tmp_path)
+    assert result.returncode == 1 and message in result.stdout + result.stderr
+
+
 def test_embed_page(tmp_path):
     write(tmp_path / "b.js", "// b\n" * 100)
     write(tmp_path / "lib/a.min.js", "// a\n")
