@@ -7,9 +7,6 @@
 #include <math.h>
 #include <string.h>
 
-/* Every parameter that is off. */
-static const struct sampling plain = {.temperature = 1, .top_p = 1, .repetition_penalty = 1};
-
 /* In the range, exact as a float, and no row's default. */
 static double inside(int p)
 {
@@ -108,7 +105,7 @@ static void parameters_out_of_range_are_named(void **state)
                                           "frequency_penalty",
                                           "logit_bias"};
     for (int i = 0; i < 10; i++)
-        bad[i] = plain;
+        bad[i] = sampling_default;
     bad[0].temperature = -0.1f;
     bad[1].temperature = NAN;
     bad[2].top_p = 0;
