@@ -187,9 +187,9 @@ def test_params(tmp_path):
     assert run_tool("check-params", tmp_path).returncode == 1
     assert run_tool("check-params", "--write", tmp_path).returncode == 0
     page = (tmp_path / "docs/api.md").read_text()
-    assert ("| `heat` | hotter, wilder | above 0, up to 77 | the model's, else 0.5 | `a.heat` |\n"
+    assert ("| `heat` | hotter, wilder | `a.heat` | above 0, up to 77 | the model's, else 0.5 |\n"
             in page)
-    assert "| `count` | how many | whole, 0 to 9; -1 means 0 | 4 |  |\n\nafter\n" in page
+    assert "| `count` | how many |  | whole, 0 to 9; -1 means 0 | 4 |\n\nafter\n" in page
     assert run_tool("check-params", tmp_path).returncode == 0
 
 
