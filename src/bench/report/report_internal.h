@@ -1,4 +1,4 @@
-/* What the files of page share. */
+/* What the files of the page share. */
 #ifndef FIRSTLIGHT_BENCH_REPORT_REPORT_INTERNAL_H
 #define FIRSTLIGHT_BENCH_REPORT_REPORT_INTERNAL_H
 
@@ -20,8 +20,8 @@ void report_tables_metrics(const struct report_page *p); /* all of them */
 void report_tables_facts(const struct report_page *p);   /* workload and environment */
 
 /* "" where there is no such text. */
-const char *report_page_text(const json_t *object, const char *key);
+const char *report_parts_text(const json_t *object, const char *key);
 /* "B" in the file's colour; nothing where there is one file. */
-void report_page_letter(const struct report_page *p, size_t file);
+void report_parts_letter(const struct report_page *p, size_t file);
 
 #endif

@@ -20,19 +20,6 @@ static const struct {
     [FIGURES_CURVES] = {"curves", "Curves", ""},
 };
 
-const char *report_page_text(const json_t *object, const char *key)
-{
-    const char *text = json_string_value(json_object_get(object, key));
-    return text ? text : "";
-}
-
-void report_page_letter(const struct report_page *p, size_t file)
-{
-    if (p->n_files > 1)
-        buf_printf(p->out, "<b class=\"letter f%u\">%c</b> ", figures_colour(file),
-                   figures_letter(file));
-}
-
 /* ---- What a reader has to know before any figure ---- */
 
 struct errors {
@@ -63,17 +50,17 @@ static void collect_errors(struct errors *e, const json_t *run)
     for (size_t i = 0; i < json_array_size(requests); i++) {
         const json_t *request = json_array_get(requests, i);
         e->requests++;
-        if (strcmp(report_page_text(request, "state"), "failed") != 0)
+        if (strcmp(report_parts_text(request, "state"), "failed") != 0)
             continue;
         e->failed++;
-        add_error(e, report_page_text(request, "error"));
+        add_error(e, report_parts_text(request, "error"));
     }
 }
 
 static void begin_warning(const struct report_page *p, size_t file)
 {
     buf_puts(p->out, "<div class=\"warning\">");
-    report_page_letter(p, file);
+    report_parts_letter(p, file);
 }
 
 static void warn_of_failures(const struct report_page *p, size_t file)
@@ -106,7 +93,7 @@ static void warn_of_run(const struct report_page *p, size_t file, size_t index, 
     if (json_is_true(json_object_get(generator, "bottleneck"))) {
         begin_warning(p, file);
         buf_printf(p->out, "In run %zu the load generator was the bottleneck: ", index + 1);
-        svg_escape(p->out, report_page_text(generator, "why"));
+        svg_escape(p->out, report_parts_text(generator, "why"));
         buf_puts(p->out, "</div>\n");
     }
 }
@@ -156,15 +143,15 @@ static void write_file(const struct report_page *p, size_t file)
     const json_t *root = p->files[file].root;
     const json_t *environment = json_object_get(root, "environment");
     buf_puts(p->out, "<div class=\"file\"><h2>");
-    report_page_letter(p, file);
-    svg_escape(p->out, report_page_text(root, "kind"));
+    report_parts_letter(p, file);
+    svg_escape(p->out, report_parts_text(root, "kind"));
     buf_puts(p->out, "</h2>\n<dl>\n");
-    write_fact(p->out, "model", report_page_text(environment, "model"));
-    write_fact(p->out, "target", report_page_text(environment, "target"));
-    write_fact(p->out, "engine", report_page_text(environment, "engine"));
-    write_fact(p->out, "processor", report_page_text(environment, "cpu"));
-    write_fact(p->out, "date", report_page_text(root, "date"));
-    write_fact(p->out, "note", report_page_text(root, "note"));
+    write_fact(p->out, "model", report_parts_text(environment, "model"));
+    write_fact(p->out, "target", report_parts_text(environment, "target"));
+    write_fact(p->out, "engine", report_parts_text(environment, "engine"));
+    write_fact(p->out, "processor", report_parts_text(environment, "cpu"));
+    write_fact(p->out, "date", report_parts_text(root, "date"));
+    write_fact(p->out, "note", report_parts_text(root, "note"));
     write_fact(p->out, "file", p->files[file].path);
     buf_puts(p->out, "</dl></div>\n");
 }
@@ -211,7 +198,7 @@ static void write_head(const struct report_page *p)
              "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
              "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
              "<meta name=\"color-scheme\" content=\"light dark\">\n<title>firstlight bench: ");
-    svg_escape(p->out, report_page_text(p->files[0].root, "kind"));
+    svg_escape(p->out, report_parts_text(p->files[0].root, "kind"));
     buf_printf(p->out, "</title>\n<style>\n%s%s</style>\n</head>\n<body>\n<header>\n",
                report_style_css, svg_css);
     buf_puts(p->out, "<h1>firstlight bench</h1>\n<div class=\"files\">\n");

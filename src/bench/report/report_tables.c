@@ -108,11 +108,11 @@ static void write_tile(const struct report_page *p, const char *name, const char
         const json_t *metric = metric_of(p, i, name);
         char number[SVG_NUMBER];
         buf_puts(p->out, "<div>");
-        report_page_letter(p, i);
+        report_parts_letter(p, i);
         buf_puts(p->out, svg_number(number, median_of(metric)));
         if (metric) {
             buf_puts(p->out, " <small>");
-            svg_escape(p->out, report_page_text(metric, "unit"));
+            svg_escape(p->out, report_parts_text(metric, "unit"));
             buf_puts(p->out, "</small>");
         }
         if (i > 0 && metric_of(p, 0, name) && metric)
@@ -160,7 +160,7 @@ static void write_spread_row(const struct report_page *p, size_t file, const cha
     snprintf(name, sizeof name, "%.*s_p50", (int)len, base);
     const json_t *median = metric_of(p, file, name);
     buf_puts(p->out, "<tr><th scope=\"row\">");
-    report_page_letter(p, file);
+    report_parts_letter(p, file);
     snprintf(name, sizeof name, "%.*s", (int)len, base);
     svg_escape(p->out, name);
     buf_puts(p->out, "</th>");
@@ -172,7 +172,7 @@ static void write_spread_row(const struct report_page *p, size_t file, const cha
         buf_puts(p->out, "</td>");
     }
     buf_puts(p->out, "<td>");
-    svg_escape(p->out, report_page_text(median, "unit"));
+    svg_escape(p->out, report_parts_text(median, "unit"));
     buf_puts(p->out, "</td></tr>\n");
 }
 
@@ -229,7 +229,7 @@ static void write_single_row(const struct report_page *p, const char *name, cons
         buf_puts(p->out, "</td>");
     }
     buf_puts(p->out, "<td>");
-    svg_escape(p->out, report_page_text(metric, "unit"));
+    svg_escape(p->out, report_parts_text(metric, "unit"));
     buf_puts(p->out, "</td></tr>\n");
 }
 
@@ -240,7 +240,7 @@ static void write_singles(const struct report_page *p)
     begin_table(p, "Single figures");
     for (size_t i = 0; i < p->n_files; i++) {
         buf_puts(p->out, "<th scope=\"col\">");
-        report_page_letter(p, i);
+        report_parts_letter(p, i);
         buf_puts(p->out, p->n_files == 1 ? "value</th>" : "</th>");
     }
     buf_puts(p->out, "<th scope=\"col\">unit</th></tr></thead>\n<tbody>\n");
@@ -373,7 +373,7 @@ static void write_fact_table(const struct report_page *p, const char *title, con
         buf_puts(p->out, "<thead><tr><th scope=\"col\"></th>");
         for (size_t i = 0; i < p->n_files; i++) {
             buf_puts(p->out, "<th scope=\"col\">");
-            report_page_letter(p, i);
+            report_parts_letter(p, i);
             buf_puts(p->out, "</th>");
         }
         buf_puts(p->out, "</tr></thead>\n");
