@@ -3,10 +3,10 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "bench/kinds/streaming_table.h"
+#include "cli/bench_aliases.h"
 #include "cli/bench_blocking.h"
 #include "cli/bench_common.h"
 #include "cli/bench_workload.h"
-#include "cli/hf_cache.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -16,27 +16,16 @@
 #define DEFAULT_BATCH         64
 #define DEFAULT_PREFILL_BATCH 16
 
-enum device { DEVICE_UNSET = -1, DEVICE_CPU, DEVICE_CUDA };
-
-/* Flags of the reference tool that say what is so anyway, or what comes later. */
-struct aliases {
-    const char *hf_model_id;
-    int device;
-    bool paged_attn, cuda_graph, nvtx;
-};
-
 struct args {
     struct bench_common common;
     struct bench_target_options target;
     struct bench_workload asked;
     struct goodput goodput; /* none given: all 0 */
-    struct aliases aliases;
+    struct bench_aliases aliases;
     bool compare_blocking;
 };
 
 /* --- flags ---------------------------------------------------------------------------------- */
-
-static const char *const devices[] = {[DEVICE_CPU] = "cpu", [DEVICE_CUDA] = "cuda", NULL};
 
 #define FIELD(name) FLAG_FIELD(args, name)
 
@@ -49,51 +38,9 @@ static const struct flag own_flags[] = {
                                  "is given it starts three servers, which are in memory at once",
      FLAG_BOOL, FIELD(compare_blocking)},
 };
-
-static const struct flag alias_flags[] = {
-    {"--hf-model-id", "ID", "instead of --model: a folder with a GGUF file, or a name in the\n"
-                            "local Hugging Face cache",
-     FLAG_TEXT, FIELD(aliases.hf_model_id), .excludes = "--url"},
-    {"--device", "cpu|cuda", "cpu is what this build has",
-     FLAG_CHOICE, FIELD(aliases.device), .choices = devices, .excludes = "--url"},
-    {"--paged-attn", NULL, "always on", FLAG_BOOL, FIELD(aliases.paged_attn), .excludes = "--url"},
-    {"--cuda-graph", NULL, "an error without CUDA",
-     FLAG_BOOL, FIELD(aliases.cuda_graph), .excludes = "--url"},
-    {"--nvtx", NULL, "an error without CUDA", FLAG_BOOL, FIELD(aliases.nvtx), .excludes = "--url"},
-};
 // clang-format on
 
 /* --- checks before anything is opened ------------------------------------------------------- */
-
-static enum status refuse(struct err *err, const char *flag, const char *why)
-{
-    return err_param(err, STATUS_UNSUPPORTED, flag, "%s: %s", flag, why);
-}
-
-static enum status check_aliases(const struct aliases *a, struct err *err)
-{
-    if (a->device == DEVICE_CUDA)
-        return refuse(err, "--device", "this build has no backend cuda");
-    if (a->cuda_graph)
-        return refuse(err, "--cuda-graph", "engines on the processor have no CUDA graphs");
-    if (a->nvtx)
-        return refuse(err, "--nvtx", "engines on the processor have no NVTX ranges");
-    return STATUS_OK;
-}
-
-/* *path, when it is not NULL, is the caller's to free. */
-static enum status find_model(struct args *args, char **path, struct err *err)
-{
-    const char *id = args->aliases.hf_model_id;
-    if (!id)
-        return STATUS_OK;
-    if (args->target.options.model)
-        return err_param(err, STATUS_INVALID, "--hf-model-id",
-                         "give --model or --hf-model-id, not both");
-    enum status status = hf_cache_find(path, id, err);
-    args->target.options.model = *path;
-    return status;
-}
 
 /* An endless decode on an engine that serves one request at a time leaves none for the others. */
 static enum status check_background(const struct bench_target_options *o, struct err *err)
@@ -111,11 +58,11 @@ static enum status check(struct args *args, char **path, struct err *err)
 {
     struct options *o = &args->target.options;
     bench_workload_settle(&args->asked, &args->common, bench_common_salt(&args->target));
-    enum status status = check_aliases(&args->aliases, err);
+    enum status status = bench_aliases_check(&args->aliases, err);
     if (status == STATUS_OK)
         status = bench_common_check(&args->common, err);
     if (status == STATUS_OK)
-        status = find_model(args, path, err);
+        status = bench_aliases_model(&args->aliases, &o->model, path, err);
     if (status == STATUS_OK && args->asked.options.background > 0)
         status = check_background(&args->target, err);
     if (!args->target.url && o->max_batch_seqs == 0)
@@ -208,7 +155,6 @@ int bench_streaming_main(int argc, char **argv)
         .common = bench_common_default,
         .target = bench_common_target,
         .asked.options = workload_default,
-        .aliases.device = DEVICE_UNSET,
     };
     args.target.options = options_default;
     args.target.options.max_step_prompts = DEFAULT_PREFILL_BATCH;
@@ -222,7 +168,8 @@ int bench_streaming_main(int argc, char **argv)
         .groups = {bench_workload_flags(&args.asked), FLAG_GROUP(own_flags, &args),
                    bench_common_flags(&args.common), bench_common_target_flags(&args.target),
                    options_engine_flags(&args.target.options),
-                   options_model_flags(&args.target.options), FLAG_GROUP(alias_flags, &args)},
+                   options_model_flags(&args.target.options),
+                   bench_aliases_streaming(&args.aliases)},
     };
     struct err err = {0};
     int exit_code;

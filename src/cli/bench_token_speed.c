@@ -2,6 +2,7 @@
 
 #include "base/limits.h"
 #include "bench/kinds/token_speed.h"
+#include "cli/bench_aliases.h"
 #include "cli/bench_common.h"
 
 #include <stdio.h>
@@ -23,8 +24,6 @@ struct args {
 
 // clang-format off
 static const struct flag own_flags[] = {
-    {"--runs", "N", "each prompt so many times; the same as --repeat-runs",
-     FLAG_U32, FLAG_FIELD(args, common.repeat_runs), .min = 1, .max = LIMIT_BENCH_RUNS},
     {"--concurrency", "N", "requests at once, which take the prompts in turn\n"
                            "(default 1: one prompt after the other)",
      FLAG_U32, FLAG_FIELD(args, concurrency), .min = 1, .max = LIMIT_BENCH_IN_ENGINE},
@@ -116,8 +115,8 @@ int bench_token_speed_main(int argc, char **argv)
         .command = COMMAND,
         .usage = "--model PATH [--engine NAME] [--runs N] [--concurrency N] [flags]",
         .about = about,
-        .groups = {FLAG_GROUP(own_flags, &args), bench_common_flags(&args.common),
-                   bench_common_target_flags(&args.target),
+        .groups = {bench_aliases_token_speed(&args.common), FLAG_GROUP(own_flags, &args),
+                   bench_common_flags(&args.common), bench_common_target_flags(&args.target),
                    options_model_flags(&args.target.options),
                    options_engine_flags(&args.target.options)},
     };
