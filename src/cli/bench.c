@@ -1,17 +1,4 @@
-#include "cli/bench.h"
-
-#include "cli/bench_ab.h"
-#include "cli/bench_compare.h"
-#include "cli/bench_curves.h"
-#include "cli/bench_history.h"
-#include "cli/bench_model.h"
-#include "cli/bench_replay.h"
-#include "cli/bench_report.h"
-#include "cli/bench_roofline.h"
-#include "cli/bench_scheduler.h"
-#include "cli/bench_simulate.h"
-#include "cli/bench_streaming.h"
-#include "cli/bench_token_speed.h"
+/* `firstlight bench WHAT`: measurements, one file each. */
 #include "cli/commands.h"
 
 static const struct command benches[] = {

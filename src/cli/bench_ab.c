@@ -1,5 +1,6 @@
+/* `firstlight bench ab`: two servers in turns. */
 #include "bench/client/target_open.h"
-#include "cli/bench_ab.h"
+#include "cli/commands.h"
 
 #include "base/limits.h"
 #include "bench/kinds/ab.h"

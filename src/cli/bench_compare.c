@@ -1,4 +1,5 @@
-#include "cli/bench_compare.h"
+/* `firstlight bench compare`: what changed between two result files, and requirements on one. */
+#include "cli/commands.h"
 
 #include "base/limits.h"
 #include "bench/result/compare.h"

@@ -1,5 +1,6 @@
+/* `firstlight bench curves`: how TTFT and throughput change with length, batch and rate. */
 #include "bench/client/target_open.h"
-#include "cli/bench_curves.h"
+#include "cli/commands.h"
 
 #include "base/limits.h"
 #include "bench/kinds/curves.h"

@@ -1,4 +1,5 @@
-#include "cli/bench_history.h"
+/* `firstlight bench history`: the record table of result files. */
+#include "cli/commands.h"
 
 #include "base/limits.h"
 #include "bench/result/history.h"

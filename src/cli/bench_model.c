@@ -1,4 +1,5 @@
-#include "cli/bench_model.h"
+/* `firstlight bench model`: tokens per second of the model alone, in prefill and in decode. */
+#include "cli/commands.h"
 
 #include "base/cpu.h"
 #include "base/limits.h"

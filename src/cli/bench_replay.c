@@ -1,4 +1,5 @@
-#include "cli/bench_replay.h"
+/* firstlight bench replay: a trace played against an engine or a server. */
+#include "cli/commands.h"
 
 #include "base/limits.h"
 #include "bench/load/replay.h"

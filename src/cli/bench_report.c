@@ -1,4 +1,5 @@
-#include "cli/bench_report.h"
+/* `firstlight bench report`: results as an HTML page and as SVG files. */
+#include "cli/commands.h"
 
 #include "base/buf.h"
 #include "bench/report/report_page.h"

@@ -1,4 +1,5 @@
-#include "cli/bench_roofline.h"
+/* `firstlight bench roofline`: what this machine can do at most, in reading and in arithmetic. */
+#include "cli/commands.h"
 
 #include "base/cpu.h"
 #include "base/limits.h"

@@ -1,4 +1,5 @@
-#include "cli/bench_scheduler.h"
+/* `firstlight bench scheduler`: the engine without HTTP, online and offline. */
+#include "cli/commands.h"
 
 #include "base/limits.h"
 #include "bench/kinds/scheduler_bench.h"

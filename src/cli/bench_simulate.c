@@ -1,4 +1,5 @@
-#include "cli/bench_simulate.h"
+/* `firstlight bench simulate`: scheduling policies over the same arrivals, in virtual time. */
+#include "cli/commands.h"
 
 #include "base/limits.h"
 #include "bench/result/environment.h"

@@ -1,4 +1,5 @@
-#include "cli/bench_streaming.h"
+/* `firstlight bench streaming`: what a stream of requests sees, and where their time goes. */
+#include "cli/commands.h"
 
 #include "base/limits.h"
 #include "base/mem.h"

@@ -1,4 +1,5 @@
-#include "cli/bench_token_speed.h"
+/* `firstlight bench token-speed`: the standard prompts through an engine by name or a server. */
+#include "cli/commands.h"
 
 #include "base/limits.h"
 #include "bench/kinds/token_speed.h"

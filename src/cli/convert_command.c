@@ -1,4 +1,5 @@
-#include "cli/convert_command.h"
+/* firstlight convert: a model written as a GGUF file. */
+#include "cli/commands.h"
 
 #include "base/cpu.h"
 #include "base/limits.h"

@@ -1,4 +1,5 @@
-#include "cli/engines.h"
+/* firstlight engines: the engines there are, and whether each is available here. */
+#include "cli/commands.h"
 
 #include "cli/flags.h"
 #include "engine/engine.h"

@@ -1,4 +1,5 @@
-#include "cli/inspect.h"
+/* `firstlight inspect MODEL [--json]`: what is in a model file, without loading it. */
+#include "cli/commands.h"
 
 #include "cli/flags.h"
 #include "cli/inspect_report.h"

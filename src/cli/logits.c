@@ -1,4 +1,6 @@
-#include "cli/logits.h"
+/* `firstlight logits --model M --npy OUT`: token ids on standard input, logits of every position
+ * out, for whoever checks this port against another. */
+#include "cli/commands.h"
 
 #include "base/limits.h"
 #include "base/mem.h"

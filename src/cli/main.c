@@ -1,15 +1,5 @@
 /* firstlight: one binary, one subcommand per file. */
-#include "cli/bench.h"
 #include "cli/commands.h"
-#include "cli/convert_command.h"
-#include "cli/engines.h"
-#include "cli/inspect.h"
-#include "cli/logits.h"
-#include "cli/perplexity.h"
-#include "cli/run.h"
-#include "cli/serve.h"
-#include "cli/tokenize.h"
-#include "cli/version_command.h"
 
 #include <fcntl.h>
 #include <signal.h>

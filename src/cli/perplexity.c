@@ -1,4 +1,6 @@
-#include "cli/perplexity.h"
+/* `firstlight perplexity --model M --file TEXT`: how well a model predicts a text, by the protocol
+ * of llama.cpp's tool, so that figures compare. */
+#include "cli/commands.h"
 
 #include "base/buf.h"
 #include "base/clock.h"

@@ -1,4 +1,5 @@
-#include "cli/run.h"
+/* firstlight run: one prompt, its answer on the terminal. */
+#include "cli/commands.h"
 
 #include "base/buf.h"
 #include "base/limits.h"

@@ -1,4 +1,5 @@
-#include "cli/serve.h"
+/* firstlight serve: the OpenAI API over HTTP. */
+#include "cli/commands.h"
 
 #include "base/limits.h"
 #include "base/log.h"

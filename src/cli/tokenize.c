@@ -1,4 +1,5 @@
-#include "cli/tokenize.h"
+/* `firstlight tokenize`: text on standard input to token ids on standard output. */
+#include "cli/commands.h"
 
 #include "base/buf.h"
 #include "cli/flags.h"

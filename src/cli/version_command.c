@@ -1,4 +1,5 @@
-#include "cli/version_command.h"
+/* `firstlight version`: what this binary is and what it runs on. */
+#include "cli/commands.h"
 
 #include "base/cpu.h"
 #include "base/version.h"

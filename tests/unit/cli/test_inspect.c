@@ -1,5 +1,5 @@
 /* `firstlight inspect`, run in this process with its output in files. */
-#include "cli/inspect.h"
+#include "cli/commands.h"
 #include "support/gguf_writer.h"
 
 #include <jansson.h>
