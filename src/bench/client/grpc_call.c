@@ -15,16 +15,14 @@
 static enum status on_message(void *arg, const char *bytes, size_t len, struct err *err)
 {
     struct grpc_call *x = arg;
-    x->record->n_messages++;
-    x->record->payload_bytes += len;
+    x->base.record->n_messages++;
+    x->base.record->payload_bytes += len;
     if (x->list && !buf_append(x->list, bytes, len))
         return err_set(err, STATUS_NO_MEMORY, "no memory for a list of models");
     if (x->list)
         return STATUS_OK;
-    enum status st = grpc_chunk_read(&x->heard, bytes, len, err);
-    if (st == STATUS_OK && x->heard.content && !record_chunk(x->record, x->last_us))
-        return err_set(err, STATUS_NO_MEMORY, "no memory for the stamps of a request");
-    return st;
+    enum status st = grpc_chunk_read(&x->base.heard, bytes, len, err);
+    return st ? st : net_call_stamp(&x->base, err);
 }
 
 static void copy(char *out, size_t out_size, const char *value, size_t len)
@@ -48,7 +46,7 @@ void grpc_call_field(struct grpc_call *x, const char *name, const char *value, s
     char number[16];
     copy(number, sizeof number, value, len);
     if (strcmp(name, ":status") == 0)
-        x->record->http_status = atoi(number);
+        x->base.record->http_status = atoi(number);
     else if (strcmp(name, "grpc-status") == 0)
         x->grpc_status = read_status(number);
     else if (strcmp(name, "grpc-message") == 0)
@@ -64,22 +62,22 @@ void grpc_call_field(struct grpc_call *x, const char *name, const char *value, s
 /* 1xx are not yet the answer. */
 void grpc_call_head(struct grpc_call *x, int64_t now_us)
 {
-    x->last_us = now_us;
-    if (x->record->http_status >= 200 && x->record->accepted_us == 0)
-        x->record->accepted_us = now_us;
+    x->base.last_us = now_us;
+    if (x->base.record->http_status >= 200 && x->base.record->accepted_us == 0)
+        x->base.record->accepted_us = now_us;
 }
 
 static bool is_grpc(const struct grpc_call *x)
 {
-    return x->record->http_status == 200 && strncmp(x->type, "application/grpc", 16) == 0;
+    return x->base.record->http_status == 200 && strncmp(x->type, "application/grpc", 16) == 0;
 }
 
 bool grpc_call_data(struct grpc_call *x, const char *bytes, size_t len, int64_t now_us)
 {
-    x->last_us = now_us;
-    if (is_grpc(x) && !x->refused)
-        x->refused = grpc_frames_feed(&x->frames, bytes, len, &x->err) != STATUS_OK;
-    return !x->refused;
+    x->base.last_us = now_us;
+    if (is_grpc(x) && !x->base.refused)
+        x->base.refused = grpc_frames_feed(&x->frames, bytes, len, &x->base.err) != STATUS_OK;
+    return !x->base.refused;
 }
 
 /* ---- The call ---- */
@@ -106,20 +104,15 @@ void grpc_call_destroy(struct grpc_call *x)
     mem_free(x);
 }
 
-static void begin(struct grpc_call *x, struct record *r)
+static void begin(struct grpc_call *x, struct record *r, bool stream)
 {
-    x->record = r;
+    net_call_begin(&x->base, r, stream);
     x->list = NULL;
-    x->cancelled = x->refused = false;
     x->grpc_status = -1;
     x->type[0] = x->words[0] = x->retry_s[0] = x->retry_ms[0] = '\0';
-    x->last_us = 0;
     x->body_sent = 0;
     x->conn = NULL;
     grpc_frames_reset(&x->frames);
-    openai_chunk_init(&x->heard);
-    r->state = RECORD_RUNNING;
-    r->user = x;
 }
 
 static enum status put_body(struct grpc_call *x, const ProtobufCMessage *m, struct err *err)
@@ -150,8 +143,7 @@ enum status grpc_call_prepare(struct grpc_call *x, const char *model, const stru
     Firstlight__V1__Sampling sampling = sampling_of(item);
     Firstlight__V1__Service service = FIRSTLIGHT__V1__SERVICE__INIT;
     ProtobufCBinaryData text = {strlen(item->prompt), (uint8_t *)item->prompt};
-    begin(x, r);
-    x->stream = item->stream;
+    begin(x, r, item->stream);
     service.model = (char *)(uintptr_t)model;
     if (item->chat) {
         Firstlight__V1__Message message = FIRSTLIGHT__V1__MESSAGE__INIT, *messages[] = {&message};
@@ -180,8 +172,7 @@ enum status grpc_call_prepare_list(struct grpc_call *x, struct buf *list, struct
                                    struct err *err)
 {
     const Firstlight__V1__ListModelsRequest m = FIRSTLIGHT__V1__LIST_MODELS_REQUEST__INIT;
-    begin(x, r);
-    x->stream = false;
+    begin(x, r, false);
     x->list = list;
     x->path = SERVICE "ListModels";
     return put_body(x, &m.base, err);
@@ -191,11 +182,7 @@ enum status grpc_call_prepare_list(struct grpc_call *x, struct buf *list, struct
 
 static void end(struct grpc_call *x, enum record_state state, int64_t at_us, const char *why)
 {
-    struct record *r = x->record;
-    openai_chunk_tell(&x->heard, r);
-    r->user = NULL;
-    x->record = NULL;
-    record_end(r, state, at_us, why);
+    net_call_end(&x->base, state, at_us, why);
     x->ended(x);
 }
 
@@ -266,42 +253,34 @@ static enum status status_failed(struct grpc_call *x, struct err *err)
                                     : " s)");
 }
 
-static enum status broke_off(struct grpc_call *x, const char *why, struct err *err)
-{
-    if (x->record->accepted_us == 0)
-        return err_set(err, STATUS_UNAVAILABLE, "no answer: %s", why);
-    return err_set(err, STATUS_UNAVAILABLE, "the answer broke off after %u chunks: %s",
-                   x->record->n_chunks, why);
-}
-
 /* It ended as it should, but for its status. */
 static enum status no_status(struct grpc_call *x, struct err *err)
 {
-    if (x->record->http_status != 200)
-        return err_set(err, STATUS_UNAVAILABLE, "HTTP %d", x->record->http_status);
+    if (x->base.record->http_status != 200)
+        return err_set(err, STATUS_UNAVAILABLE, "HTTP %d", x->base.record->http_status);
     if (!is_grpc(x))
         return err_set(err, STATUS_INVALID,
                        "asked for application/grpc, the answer is %.80s: is this a gRPC port?",
                        x->type[0] ? x->type : "of no type");
     return err_set(err, STATUS_INVALID, "the answer ended after %u chunks without a grpc-status",
-                   x->record->n_chunks);
+                   x->base.record->n_chunks);
 }
 
 static enum status judge(struct grpc_call *x, const char *why_not, struct err *err)
 {
-    if (x->refused) {
-        *err = x->err;
+    if (x->base.refused) {
+        *err = x->base.err;
         return err->code;
     }
     if (x->grpc_status > 0)
         return status_failed(x, err);
     if (why_not && x->grpc_status < 0)
-        return broke_off(x, why_not, err);
+        return net_call_broke_off(&x->base, why_not, err);
     if (x->grpc_status < 0)
         return no_status(x, err);
     if (grpc_frames_is_cut(&x->frames))
         return err_set(err, STATUS_INVALID, "the answer ended in the middle of a message");
-    if (!x->stream && x->record->n_messages == 0)
+    if (!x->base.stream && x->base.record->n_messages == 0)
         return err_set(err, STATUS_INVALID, "the answer has no message");
     return STATUS_OK;
 }
@@ -315,5 +294,5 @@ void grpc_call_end(struct grpc_call *x, const char *why_not)
         grpc_call_end_failed(x, err.text);
         return;
     }
-    end(x, RECORD_OK, x->last_us, NULL);
+    end(x, RECORD_OK, x->base.last_us, NULL);
 }

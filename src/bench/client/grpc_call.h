@@ -12,29 +12,22 @@
 #include "base/buf.h"
 #include "bench/client/grpc_frames.h"
 #include "bench/client/grpc_peer.h"
-#include "bench/client/openai_chunk.h"
-#include "bench/load/record.h"
+#include "bench/client/net_call.h"
 #include "bench/load/workload.h"
 
 struct grpc_conn;
 
 struct grpc_call {
+    struct net_call base;
     const struct grpc_peer *peer;
-    struct record *record; /* NULL: idle */
-    const char *path;      /* "/package.Service/Method" */
-    struct buf body;       /* with its frame; read while it is sent */
+    const char *path; /* "/package.Service/Method" */
+    struct buf body;  /* with its frame; read while it is sent */
     size_t body_sent;
     struct grpc_frames frames;
-    struct openai_chunk heard; /* what the answer has said so far */
-    struct buf *list;          /* of ListModels: the message goes here instead */
-    bool stream;
-    bool cancelled;
-    bool refused; /* the answer is of no use, because of: */
-    struct err err;
+    struct buf *list;               /* of ListModels: the message goes here instead */
     int grpc_status;                /* -1: none came */
     char type[64], words[256];      /* content-type; grpc-message as it came; cut */
     char retry_s[16], retry_ms[16]; /* retry-after, grpc-retry-pushback-ms */
-    int64_t last_us;                /* something came */
     struct grpc_conn *conn;         /* its connection; NULL: not sent */
     int32_t stream_id;
     struct grpc_call *prev, *next; /* of the connection */
@@ -43,7 +36,6 @@ struct grpc_call {
     void *owner;
     int64_t deadline_us;
     struct grpc_call *earlier, *later; /* those that run, by deadline */
-    struct grpc_call *next_idle, *next_of_all;
 };
 
 /* NULL: no memory. The peer outlives it. */

@@ -89,7 +89,7 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const ui
     struct grpc_conn *c = arg;
     struct grpc_call *x = exchange_of(session, id);
     (void)flags;
-    if (x && !x->refused && !grpc_call_data(x, (const char *)bytes, len, c->now_us))
+    if (x && !x->base.refused && !grpc_call_data(x, (const char *)bytes, len, c->now_us))
         nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, id, NGHTTP2_CANCEL);
     return 0;
 }

@@ -11,7 +11,7 @@
 
 static bool accepted(const struct http_call *x)
 {
-    return x->record->http_status / 100 == 2;
+    return x->base.record->http_status / 100 == 2;
 }
 
 /* One of the lines of the head; a status line begins with "HTTP/". 1xx are not yet the answer. */
@@ -22,16 +22,16 @@ static size_t on_header(char *line, size_t size, size_t n, void *arg)
     const char *blank = len > 5 && memcmp(line, "HTTP/", 5) == 0 ? memchr(line, ' ', len) : NULL;
     if (!blank)
         return len;
-    x->record->http_status = atoi(blank); /* a whole line with its end */
-    if (x->record->http_status >= 200)
-        x->record->accepted_us = clock_now_us();
+    x->base.record->http_status = atoi(blank); /* a whole line with its end */
+    if (x->base.record->http_status >= 200)
+        x->base.record->accepted_us = clock_now_us();
     return len;
 }
 
 static void count_message(struct http_call *x, size_t len)
 {
-    x->record->n_messages++;
-    x->record->payload_bytes += len;
+    x->base.record->n_messages++;
+    x->base.record->payload_bytes += len;
 }
 
 static enum status on_event(void *arg, const char *data, size_t len, struct err *err)
@@ -41,13 +41,11 @@ static enum status on_event(void *arg, const char *data, size_t len, struct err 
         return STATUS_OK;
     count_message(x, len);
     if (len == 6 && memcmp(data, "[DONE]", 6) == 0) {
-        x->done_us = x->last_us;
+        x->done_us = x->base.last_us;
         return STATUS_OK;
     }
-    enum status st = openai_chunk_read(&x->heard, data, len, err);
-    if (st == STATUS_OK && x->heard.content && !record_chunk(x->record, x->last_us))
-        return err_set(err, STATUS_NO_MEMORY, "no memory for the stamps of a request");
-    return st;
+    enum status st = openai_chunk_read(&x->base.heard, data, len, err);
+    return st ? st : net_call_stamp(&x->base, err);
 }
 
 /* Returning less than came makes libcurl end the transfer and close the connection. */
@@ -56,14 +54,14 @@ static size_t on_bytes(char *bytes, size_t size, size_t n, void *arg)
     struct http_call *x = arg;
     size_t len = size * n;
     enum status st = STATUS_OK;
-    x->last_us = clock_now_us();
-    if (x->stream && accepted(x))
-        st = sse_feed(&x->sse, bytes, len, &x->err);
+    x->base.last_us = clock_now_us();
+    if (x->base.stream && accepted(x))
+        st = sse_feed(&x->sse, bytes, len, &x->base.err);
     else if (!buf_append(&x->answer, bytes, len))
-        st = err_set(&x->err, STATUS_INVALID, "the answer has more than %u bytes",
+        st = err_set(&x->base.err, STATUS_INVALID, "the answer has more than %u bytes",
                      LIMIT_ANSWER_BYTES);
-    x->refused = st != STATUS_OK;
-    return x->refused ? 0 : len;
+    x->base.refused = st != STATUS_OK;
+    return x->base.refused ? 0 : len;
 }
 
 /* ---- The request ---- */
@@ -128,16 +126,11 @@ static bool put_body(struct buf *b, const char *model, const struct work_item *i
 enum status http_call_prepare(struct http_call *x, const char *model, const struct work_item *item,
                               struct record *r, struct err *err)
 {
-    x->record = r;
-    x->stream = item->stream;
-    x->cancelled = x->refused = false;
-    x->last_us = x->done_us = 0;
+    net_call_begin(&x->base, r, item->stream);
+    x->done_us = 0;
     x->why[0] = '\0';
     sse_reset(&x->sse);
     buf_clear(&x->answer);
-    openai_chunk_init(&x->heard);
-    r->state = RECORD_RUNNING;
-    r->user = x;
     const char *url = item->chat ? x->peer->chat_url : x->peer->completions_url;
     if (!renew_handle(x) || !put_body(&x->body, model, item) ||
         curl_easy_setopt(x->easy, CURLOPT_URL, url) ||
@@ -149,55 +142,43 @@ enum status http_call_prepare(struct http_call *x, const char *model, const stru
 
 /* ---- The end ---- */
 
-static void end(struct http_call *x, enum record_state state, int64_t at_us, const char *why)
-{
-    struct record *r = x->record;
-    openai_chunk_tell(&x->heard, r);
-    r->user = NULL;
-    x->record = NULL;
-    record_end(r, state, at_us, why);
-}
-
 void http_call_end_cancelled(struct http_call *x)
 {
-    end(x, RECORD_CANCELLED, clock_now_us(), NULL);
+    net_call_end(&x->base, RECORD_CANCELLED, clock_now_us(), NULL);
 }
 
 void http_call_end_failed(struct http_call *x, const char *why)
 {
-    end(x, RECORD_FAILED, clock_now_us(), why);
+    net_call_end(&x->base, RECORD_FAILED, clock_now_us(), why);
 }
 
 /* What the transfer itself ran into, told with how far it had come. */
 static enum status transfer_failed(struct http_call *x, CURLcode code, struct err *err)
 {
     const char *why = x->why[0] ? x->why : curl_easy_strerror(code);
-    uint32_t n = x->record->n_chunks;
     if (code == CURLE_OPERATION_TIMEDOUT)
         return err_set(err, STATUS_TIMEOUT, "no end within %u s: %u chunks had come",
-                       x->peer->timeout_seconds, n);
-    if (x->record->accepted_us == 0)
-        return err_set(err, STATUS_UNAVAILABLE, "no answer: %s", why);
-    return err_set(err, STATUS_UNAVAILABLE, "the answer broke off after %u chunks: %s", n, why);
+                       x->peer->timeout_seconds, x->base.record->n_chunks);
+    return net_call_broke_off(&x->base, why, err);
 }
 
 static enum status not_accepted(struct http_call *x, struct err *err)
 {
     char words[200];
     openai_chunk_error(buf_str(&x->answer), x->answer.len, words, sizeof words);
-    return err_set(err, STATUS_UNAVAILABLE, "HTTP %d: %s", x->record->http_status, words);
+    return err_set(err, STATUS_UNAVAILABLE, "HTTP %d: %s", x->base.record->http_status, words);
 }
 
 static enum status check_stream(const struct http_call *x, struct err *err)
 {
     char *type = NULL;
-    if (x->done_us || x->heard.finish[0])
+    if (x->done_us || x->base.heard.finish[0])
         return STATUS_OK;
     curl_easy_getinfo(x->easy, CURLINFO_CONTENT_TYPE, &type);
     if (type && strncmp(type, "text/event-stream", 17) == 0)
         return err_set(err, STATUS_INVALID,
                        "the stream ended after %u chunks without [DONE] or a finish_reason",
-                       x->record->n_chunks);
+                       x->base.record->n_chunks);
     return err_set(err, STATUS_INVALID,
                    "asked for a stream of text/event-stream, the answer is %.80s",
                    type ? type : "of no type");
@@ -206,29 +187,27 @@ static enum status check_stream(const struct http_call *x, struct err *err)
 static enum status take_whole(struct http_call *x, struct err *err)
 {
     count_message(x, x->answer.len);
-    enum status st = openai_chunk_read(&x->heard, buf_str(&x->answer), x->answer.len, err);
+    enum status st = openai_chunk_read(&x->base.heard, buf_str(&x->answer), x->answer.len, err);
     if (st)
         return st;
-    if (!x->heard.content && !x->heard.finish[0])
+    if (!x->base.heard.content && !x->base.heard.finish[0])
         return err_set(err, STATUS_INVALID, "the answer has neither a text nor a finish_reason");
-    if (x->heard.content && !record_chunk(x->record, x->last_us))
-        return err_set(err, STATUS_NO_MEMORY, "no memory for the stamps of a request");
-    return STATUS_OK;
+    return net_call_stamp(&x->base, err);
 }
 
 static enum status judge(struct http_call *x, CURLcode code, struct err *err)
 {
-    if (x->refused) {
-        *err = x->err;
+    if (x->base.refused) {
+        *err = x->base.err;
         return err->code;
     }
     if (x->done_us) /* whatever became of the connection */
         return STATUS_OK;
-    if (x->record->http_status >= 200 && !accepted(x))
+    if (x->base.record->http_status >= 200 && !accepted(x))
         return not_accepted(x, err);
     if (code)
         return transfer_failed(x, code, err);
-    return x->stream ? check_stream(x, err) : take_whole(x, err);
+    return x->base.stream ? check_stream(x, err) : take_whole(x, err);
 }
 
 /* An answer ends with its last bytes, a failure when it is known. */
@@ -240,5 +219,5 @@ void http_call_end(struct http_call *x, CURLcode code)
         http_call_end_failed(x, err.text);
         return;
     }
-    end(x, RECORD_OK, x->done_us ? x->done_us : x->last_us, NULL);
+    net_call_end(&x->base, RECORD_OK, x->done_us ? x->done_us : x->base.last_us, NULL);
 }

@@ -11,27 +11,19 @@
 
 #include "base/buf.h"
 #include "bench/client/http_peer.h"
-#include "bench/client/openai_chunk.h"
-#include "bench/load/record.h"
+#include "bench/client/net_call.h"
 #include "bench/client/sse.h"
 #include "bench/load/workload.h"
 
 struct http_call {
+    struct net_call base;
     CURL *easy; /* of one request; NULL before the first */
     const struct http_peer *peer;
-    struct record *record; /* NULL: idle */
-    bool stream;
-    bool cancelled;
-    struct buf body;           /* of the request; libcurl reads it while it is sent */
-    struct sse sse;            /* of a stream */
-    struct buf answer;         /* of what is no stream: a whole answer, an error */
-    struct openai_chunk heard; /* what the answer has said so far */
-    int64_t last_us;           /* the last bytes came */
-    int64_t done_us;           /* [DONE] came */
-    bool refused;              /* the answer is of no use, because of: */
-    struct err err;
+    struct buf body;   /* of the request; libcurl reads it while it is sent */
+    struct sse sse;    /* of a stream */
+    struct buf answer; /* of what is no stream: a whole answer, an error */
+    int64_t done_us;   /* [DONE] came */
     char why[CURL_ERROR_SIZE];
-    struct http_call *next_idle, *next; /* the target's lists */
 };
 
 /* NULL: no memory. The peer outlives it. */

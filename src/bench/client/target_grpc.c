@@ -18,17 +18,13 @@
 #define EVENTS_A_STEP 64
 
 struct grpc_target {
-    struct target base;
+    struct target_net net;
     struct grpc_peer peer;
-    char *model; /* whole, as the server knows it */
     int epoll_fd;
     struct grpc_conn *conns;
     uint32_t n_conns, max_conns;
     uint64_t closed_received;       /* by connections that are no more */
-    struct grpc_call *all;          /* (at most as many as ran at once) */
-    struct grpc_call *idle;         /* those without a record */
     struct grpc_call *first, *last; /* those that run, by deadline */
-    uint32_t n_cancelled;           /* to be taken out by the next poll */
 };
 
 static struct grpc_target *of(struct target *t)
@@ -43,24 +39,18 @@ static void ended(struct grpc_call *x)
     struct grpc_target *t = x->owner;
     *(x->earlier ? &x->earlier->later : &t->first) = x->later;
     *(x->later ? &x->later->earlier : &t->last) = x->earlier;
-    t->n_cancelled -= x->cancelled;
-    x->next_idle = t->idle;
-    t->idle = x;
+    target_net_give(&t->net, &x->base);
 }
 
-static struct grpc_call *take_exchange(struct grpc_target *t)
+static struct net_call *create_call(void *target)
 {
-    struct grpc_call *x = t->idle;
-    if (x) {
-        t->idle = x->next_idle;
-        return x;
-    }
-    x = grpc_call_create(&t->peer, ended, t);
-    if (x) {
-        x->next_of_all = t->all;
-        t->all = x;
-    }
-    return x;
+    struct grpc_call *x = grpc_call_create(&((struct grpc_target *)target)->peer, ended, target);
+    return x ? &x->base : NULL;
+}
+
+static void destroy_call(struct net_call *c)
+{
+    grpc_call_destroy((struct grpc_call *)c);
 }
 
 /* All have the same time, so those sent later are due later. */
@@ -144,8 +134,8 @@ static void start(struct grpc_target *t, struct grpc_call *x, uint32_t seconds)
 {
     struct err err;
     struct grpc_conn *c;
-    x->record->sent_us = clock_now_us();
-    run_until(t, x, x->record->sent_us + (int64_t)seconds * 1000000);
+    x->base.record->sent_us = clock_now_us();
+    run_until(t, x, x->base.record->sent_us + (int64_t)seconds * 1000000);
     enum status st = find_conn(t, &c, &err);
     if (st == STATUS_OK)
         st = grpc_conn_start(c, x, &err);
@@ -157,13 +147,12 @@ static void send_item(struct target *base, const struct work_item *item, struct 
 {
     struct grpc_target *t = of(base);
     struct err err;
-    struct grpc_call *x = take_exchange(t);
+    struct grpc_call *x = (struct grpc_call *)target_net_take(&t->net, create_call);
     if (!x) {
-        r->sent_us = clock_now_us();
-        record_end(r, RECORD_FAILED, r->sent_us, "no memory for a request");
+        target_net_no_call(r);
         return;
     }
-    if (grpc_call_prepare(x, t->model, item, r, &err) == STATUS_OK) {
+    if (grpc_call_prepare(x, t->net.model, item, r, &err) == STATUS_OK) {
         start(t, x, t->peer.timeout_seconds);
         return;
     }
@@ -185,16 +174,17 @@ static void end_late(struct grpc_target *t)
         struct grpc_call *x = t->first;
         stop(x);
         snprintf(why, sizeof why, "no end within %lld s: %u chunks had come",
-                 (long long)(x->deadline_us - x->record->sent_us) / 1000000, x->record->n_chunks);
+                 (long long)(x->deadline_us - x->base.record->sent_us) / 1000000,
+                 x->base.record->n_chunks);
         grpc_call_end_failed(x, why);
     }
 }
 
 static void end_cancelled(struct grpc_target *t)
 {
-    for (struct grpc_call *x = t->first, *later; x && t->n_cancelled > 0; x = later) {
+    for (struct grpc_call *x = t->first, *later; x && t->net.n_cancelled > 0; x = later) {
         later = x->later;
-        if (!x->cancelled)
+        if (!x->base.cancelled)
             continue;
         stop(x);
         grpc_call_end_cancelled(x);
@@ -215,7 +205,7 @@ static void poll_answers(struct target *base, int64_t until_us)
     struct epoll_event events[EVENTS_A_STEP];
     if (t->first && t->first->deadline_us < until_us)
         until_us = t->first->deadline_us;
-    epoll_wait_us(t->epoll_fd, t->n_cancelled > 0 || any_over(t) ? 0 : until_us);
+    epoll_wait_us(t->epoll_fd, t->net.n_cancelled > 0 || any_over(t) ? 0 : until_us);
     base->woke_us = clock_now_us();
     int n = epoll_wait(t->epoll_fd, events, EVENTS_A_STEP, 0);
     for (int i = 0; i < n; i++)
@@ -223,16 +213,6 @@ static void poll_answers(struct target *base, int64_t until_us)
     reap(t);
     end_late(t);
     end_cancelled(t);
-}
-
-/* Not at once: its end may have come already, and then that counts. */
-static void cancel(struct target *base, struct record *r)
-{
-    struct grpc_call *x = r->state == RECORD_RUNNING ? r->user : NULL;
-    if (!x || x->cancelled)
-        return;
-    x->cancelled = true;
-    of(base)->n_cancelled++;
 }
 
 static uint64_t received(const struct target *base)
@@ -254,21 +234,17 @@ static void close_target(struct target *base)
     }
     while (t->conns)
         close_conn(t, &t->conns);
-    for (struct grpc_call *x = t->all, *next; x; x = next) {
-        next = x->next_of_all;
-        grpc_call_destroy(x);
-    }
+    target_net_fini(&t->net, destroy_call);
     if (t->epoll_fd >= 0)
         close(t->epoll_fd);
     grpc_peer_fini(&t->peer);
-    mem_free(t->model);
     mem_free(t);
 }
 
 static const struct target_ops ops = {
     .send = send_item,
     .poll = poll_answers,
-    .cancel = cancel,
+    .cancel = target_net_cancel,
     .close = close_target,
     .received = received,
 };
@@ -303,8 +279,7 @@ static enum status choose(struct grpc_target *t, const model_list *list, const c
         listed |= asked && strcmp(list->models[i]->id, asked) == 0;
     if (!listed)
         return not_listed(t, list, asked, err);
-    t->model = mem_strdup(asked ? asked : list->models[0]->id);
-    return t->model ? STATUS_OK : err_set(err, STATUS_NO_MEMORY, "no memory for a model's name");
+    return target_net_name(&t->net, asked ? asked : list->models[0]->id, t->peer.base, err);
 }
 
 /* A server need not list its models (UNIMPLEMENTED), if one is named. */
@@ -342,13 +317,13 @@ static enum status ask_models(struct grpc_target *t, const char *asked, bool *re
     struct buf answer = {.limit = LIMIT_ANSWER_BYTES};
     struct record r;
     uint32_t most = t->peer.timeout_seconds;
-    struct grpc_call *x = take_exchange(t);
+    struct grpc_call *x = (struct grpc_call *)target_net_take(&t->net, create_call);
     record_init(&r);
     if (!x || grpc_call_prepare_list(x, &answer, &r, err))
         return err_set(err, STATUS_NO_MEMORY, "no memory for a request");
     start(t, x, most < LIMIT_MODELS_SECONDS ? most : LIMIT_MODELS_SECONDS);
     while (!record_has_ended(&r))
-        poll_answers(&t->base, INT64_MAX);
+        poll_answers(&t->net.base, INT64_MAX);
     *reached = r.accepted_us > 0 || t->closed_received > 0;
     enum status st = r.state == RECORD_OK ? read_list(t, &answer, asked, err)
                                           : refused(t, x->grpc_status, r.error, asked, err);
@@ -368,11 +343,7 @@ static enum status find_model(struct grpc_target *t, const char *asked, struct e
             break;
         t->peer.address = t->peer.address->ai_next;
     }
-    if (st)
-        return st;
-    target_put_label(t->base.model, sizeof t->base.model, t->model);
-    target_put_label(t->base.engine, sizeof t->base.engine, t->peer.base);
-    return STATUS_OK;
+    return st;
 }
 
 enum status target_open_grpc(struct target **out, const struct http_options *options,
@@ -381,21 +352,22 @@ enum status target_open_grpc(struct target **out, const struct http_options *opt
     struct grpc_target *t = mem_zalloc(sizeof *t);
     if (!t)
         return err_set(err, STATUS_NO_MEMORY, "no memory for a target");
-    t->base.ops = &ops;
+    t->net.base.ops = &ops;
     t->max_conns = options->max_connections;
     t->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-    enum status st = t->epoll_fd < 0
-                         ? err_set(err, STATUS_IO, "epoll_create1: %s", strerror(errno))
-                         : target_allow_files(options->max_connections / LIMIT_BENCH_STREAMS, err);
+    enum status st =
+        t->epoll_fd < 0
+            ? err_set(err, STATUS_IO, "epoll_create1: %s", strerror(errno))
+            : target_net_allow_files(options->max_connections / LIMIT_BENCH_STREAMS, err);
     if (st == STATUS_OK)
         st = grpc_peer_init(&t->peer, options->url, options->api_key_file, options->timeout_seconds,
                             err);
     if (st == STATUS_OK)
         st = find_model(t, options->model, err);
     if (st) {
-        close_target(&t->base);
+        close_target(&t->net.base);
         return st;
     }
-    *out = &t->base;
+    *out = &t->net.base;
     return STATUS_OK;
 }

@@ -10,14 +10,10 @@
 #include "bench/client/net_bytes.h"
 
 struct http_target {
-    struct target base;
+    struct target_net net;
     struct http_peer peer;
     struct http_loop loop;
-    struct net_bytes wire;  /* of all but the question for models */
-    char *model;            /* whole, as the server knows it */
-    struct http_call *all;  /* (at most max_connections at once) */
-    struct http_call *idle; /* those without a record */
-    uint32_t n_cancelled;   /* to be taken out by the next poll */
+    struct net_bytes wire; /* of all but the question for models */
 };
 
 static struct http_target *of(struct target *t)
@@ -25,38 +21,27 @@ static struct http_target *of(struct target *t)
     return (struct http_target *)t;
 }
 
-static struct http_call *take_exchange(struct http_target *t)
+static struct net_call *create_call(void *target)
 {
-    struct http_call *x = t->idle;
-    if (x) {
-        t->idle = x->next_idle;
-        return x;
-    }
-    x = http_call_create(&t->peer);
-    if (x) {
-        x->next = t->all;
-        t->all = x;
-    }
-    return x;
+    struct http_call *x = http_call_create(&((struct http_target *)target)->peer);
+    return x ? &x->base : NULL;
 }
 
-static void give_exchange(struct http_target *t, struct http_call *x)
+static void destroy_call(struct net_call *c)
 {
-    x->next_idle = t->idle;
-    t->idle = x;
+    http_call_destroy((struct http_call *)c);
 }
 
 static void send_item(struct target *base, const struct work_item *item, struct record *r)
 {
     struct http_target *t = of(base);
     struct err err;
-    struct http_call *x = take_exchange(t);
+    struct http_call *x = (struct http_call *)target_net_take(&t->net, create_call);
     if (!x) {
-        r->sent_us = clock_now_us();
-        record_end(r, RECORD_FAILED, r->sent_us, "no memory for a request");
+        target_net_no_call(r);
         return;
     }
-    enum status st = http_call_prepare(x, t->model, item, r, &err);
+    enum status st = http_call_prepare(x, t->net.model, item, r, &err);
     if (st == STATUS_OK && !net_bytes_watch(&t->wire, x->easy))
         st = err_set(&err, STATUS_NO_MEMORY, "no memory for a request");
     r->sent_us = clock_now_us();
@@ -64,20 +49,22 @@ static void send_item(struct target *base, const struct work_item *item, struct 
         st = http_loop_start(&t->loop, x->easy, &err);
     if (st) {
         http_call_end_failed(x, err.text);
-        give_exchange(t, x);
+        target_net_give(&t->net, &x->base);
     }
+}
+
+static void end_one(struct http_target *t, struct http_call *x)
+{
+    http_loop_stop(&t->loop, x->easy);
+    http_call_end_cancelled(x);
+    target_net_give(&t->net, &x->base);
 }
 
 static void end_cancelled(struct http_target *t)
 {
-    for (struct http_call *x = t->all; x && t->n_cancelled > 0; x = x->next) {
-        if (!x->record || !x->cancelled)
-            continue;
-        http_loop_stop(&t->loop, x->easy);
-        http_call_end_cancelled(x);
-        give_exchange(t, x);
-        t->n_cancelled--;
-    }
+    for (struct net_call *c = t->net.all; c && t->net.n_cancelled > 0; c = c->next)
+        if (c->record && c->cancelled)
+            end_one(t, (struct http_call *)c);
 }
 
 static void poll_answers(struct target *base, int64_t until_us)
@@ -85,43 +72,27 @@ static void poll_answers(struct target *base, int64_t until_us)
     struct http_target *t = of(base);
     CURL *easy;
     CURLcode code;
-    http_loop_step(&t->loop, t->n_cancelled > 0 ? 0 : until_us);
+    http_loop_step(&t->loop, t->net.n_cancelled > 0 ? 0 : until_us);
     base->woke_us = t->loop.woke_us;
     while ((easy = http_loop_ended(&t->loop, &code))) {
         struct http_call *x = NULL;
         curl_easy_getinfo(easy, CURLINFO_PRIVATE, &x);
-        t->n_cancelled -= x->cancelled; /* its end came first */
         http_call_end(x, code);
-        give_exchange(t, x);
+        target_net_give(&t->net, &x->base);
     }
     end_cancelled(t);
-}
-
-/* Not at once: the transfer may have ended already, and then its end counts. */
-static void cancel(struct target *base, struct record *r)
-{
-    struct http_call *x = r->state == RECORD_RUNNING ? r->user : NULL;
-    if (!x || x->cancelled)
-        return;
-    x->cancelled = true;
-    of(base)->n_cancelled++;
 }
 
 static void close_target(struct target *base)
 {
     struct http_target *t = of(base);
-    for (struct http_call *x = t->all, *next; x; x = next) {
-        next = x->next;
-        if (x->record) {
-            http_loop_stop(&t->loop, x->easy);
-            http_call_end_cancelled(x);
-        }
-        http_call_destroy(x);
-    }
+    for (struct net_call *c = t->net.all; c; c = c->next)
+        if (c->record)
+            end_one(t, (struct http_call *)c);
+    target_net_fini(&t->net, destroy_call);
     http_loop_close(&t->loop);
     net_bytes_fini(&t->wire);
     http_peer_fini(&t->peer);
-    mem_free(t->model);
     mem_free(t);
     curl_global_cleanup();
 }
@@ -134,7 +105,7 @@ static uint64_t received(const struct target *base)
 static const struct target_ops ops = {
     .send = send_item,
     .poll = poll_answers,
-    .cancel = cancel,
+    .cancel = target_net_cancel,
     .close = close_target,
     .received = received,
 };
@@ -143,26 +114,19 @@ static enum status find_model(struct http_target *t, const char *asked, struct e
 {
     char name[1024];
     enum status st = http_peer_model(&t->peer, asked, name, sizeof name, err);
-    if (st)
-        return st;
-    t->model = mem_strdup(name);
-    if (!t->model)
-        return err_set(err, STATUS_NO_MEMORY, "no memory for a model's name");
-    target_put_label(t->base.model, sizeof t->base.model, name);
-    target_put_label(t->base.engine, sizeof t->base.engine, t->peer.base);
-    return STATUS_OK;
+    return st ? st : target_net_name(&t->net, name, t->peer.base, err);
 }
 
 enum status target_open_http(struct target **out, const struct http_options *options,
                              struct err *err)
 {
-    enum status st = target_allow_files(options->max_connections, err);
+    enum status st = target_net_allow_files(options->max_connections, err);
     if (st)
         return st;
     struct http_target *t = mem_zalloc(sizeof *t);
     if (!t)
         return err_set(err, STATUS_NO_MEMORY, "no memory for a target");
-    t->base.ops = &ops;
+    t->net.base.ops = &ops;
     t->loop.epoll_fd = -1;
     curl_global_init(CURL_GLOBAL_DEFAULT);
     st = http_peer_init(&t->peer, options->url, options->api_key_file, options->timeout_seconds,
@@ -172,9 +136,9 @@ enum status target_open_http(struct target **out, const struct http_options *opt
     if (st == STATUS_OK)
         st = find_model(t, options->model, err);
     if (st) {
-        close_target(&t->base);
+        close_target(&t->net.base);
         return st;
     }
-    *out = &t->base;
+    *out = &t->net.base;
     return STATUS_OK;
 }
