@@ -1,52 +1,23 @@
 /* A gRPC server as a target, against scripted frames. */
-#include "bench/client/target_open.h"
-#include "bench/load/target.h"
-
-#include "support/cmocka_all.h"
+#include "net_target.h"
 #include "support/script_grpc.h"
-
-#include "base/clock.h"
-#include "base/limits.h"
 
 #include <math.h>
 #include <proto/firstlight.pb-c.h>
-#include <unistd.h>
 
 #define HEADS ":status: 200\ncontent-type: application/grpc\n"
-#define HEAD                                                                                       \
-    {                                                                                              \
-        PIECE_HEAD, HEADS, 0                                                                       \
-    }
-#define LAST(t)                                                                                    \
-    {                                                                                              \
-        PIECE_LAST, t, 0                                                                           \
-    }
-#define OK_END  LAST("grpc-status: 0\n")
-#define ONLY(t) LAST(HEADS t)
-#define BYTES(b)                                                                                   \
-    {                                                                                              \
-        PIECE_DATA, b, sizeof(b) - 1                                                               \
-    }
-#define RAW(b)                                                                                     \
-    {                                                                                              \
-        PIECE_RAW, b, sizeof(b) - 1                                                                \
-    }
-#define RESET(n)                                                                                   \
-    {                                                                                              \
-        PIECE_RESET, NULL, n                                                                       \
-    }
-#define GATE                                                                                       \
-    {                                                                                              \
-        PIECE_GATE, NULL, 0                                                                        \
-    }
-#define HOLD                                                                                       \
-    {                                                                                              \
-        PIECE_HOLD, NULL, 0                                                                        \
-    }
-#define CLOSE                                                                                      \
-    {                                                                                              \
-        PIECE_CLOSE, NULL, 0                                                                       \
-    }
+// clang-format off
+#define HEAD     {PIECE_HEAD, HEADS, 0}
+#define LAST(t)  {PIECE_LAST, t, 0}
+#define OK_END   LAST("grpc-status: 0\n")
+#define ONLY(t)  LAST(HEADS t)
+#define BYTES(b) {PIECE_DATA, b, sizeof(b) - 1}
+#define RAW(b)   {PIECE_RAW, b, sizeof(b) - 1}
+#define RESET(n) {PIECE_RESET, NULL, n}
+#define GATE     {PIECE_GATE, NULL, 0}
+#define HOLD     {PIECE_HOLD, NULL, 0}
+#define CLOSE    {PIECE_CLOSE, NULL, 0}
+// clang-format on
 /* GenerateResponse with one choice: field 4, its text 2 or finish_reason 3, of one letter each */
 #define TEXT(t)   "\0\0\0\0\5\x22\3\x12\1" t
 #define FINISH(t) "\0\0\0\0\x0a\x22\x08\x1a\6" t /* of six letters */
@@ -57,24 +28,11 @@
     "next"
 #define REPLY(...) ((struct script_grpc_reply){{__VA_ARGS__}})
 
-static const struct work_item completion = {
-    .prompt = (char *)"say \"a\"", .max_tokens = 5, .stream = true};
-
 static struct script_grpc script;
-static struct target *target;
-static struct record record;
-static char key_path[32];
 
 static struct http_options options(void)
 {
     return (struct http_options){.url = script.url, .timeout_seconds = 60, .max_connections = 8};
-}
-
-static void open_target(struct http_options o)
-{
-    struct err e = {0};
-    if (target_open_url(&target, &o, &e))
-        fail_msg("%s", e.text);
 }
 
 static void serve(struct script_grpc_reply reply)
@@ -86,22 +44,6 @@ static void begin(void)
 {
     script_grpc_start(&script);
     open_target(options());
-}
-
-static void poll_once(void)
-{
-    target->ops->poll(target, clock_now_us() + 1000000);
-}
-
-static void until_ended(struct record *r)
-{
-    while (r->state == RECORD_RUNNING)
-        poll_once();
-}
-
-static void send_to(struct record *r, struct work_item item)
-{
-    target->ops->send(target, &item, r);
 }
 
 /* Sends one item to a server that answers so, up to its end. */
@@ -124,9 +66,7 @@ static int set_up(void **state)
 /* Closes both sides, after which the script's notes may be read. */
 static void finish_script(void)
 {
-    if (target)
-        target->ops->close(target);
-    target = NULL;
+    close_target();
     if (script.listener >= 0)
         script_grpc_stop(&script);
     script.listener = -1;
@@ -138,18 +78,6 @@ static int tear_down(void **state)
     finish_script();
     record_fini(&record);
     return 0;
-}
-
-static void check_stamps(void)
-{
-    int64_t last = record.accepted_us;
-    assert_true(record.sent_us > 0 && record.sent_us <= last);
-    assert_int_equal(record.first_us, record.n_chunks > 0 ? record.chunk_us[0] : 0);
-    for (uint32_t i = 0; i < record.n_chunks; i++) {
-        assert_true(record.chunk_us[i] >= last);
-        last = record.chunk_us[i];
-    }
-    assert_true(record.end_us >= last);
 }
 
 /* ---- Answers ---- */
@@ -180,6 +108,11 @@ static struct piece measured_message(void)
     return (struct piece){PIECE_DATA, (const char *)bytes, 5 + n};
 }
 
+static void open_gate(void)
+{
+    script_grpc_open_gate(&script);
+}
+
 static void test_stream(void **state)
 {
     (void)state;
@@ -190,31 +123,7 @@ static void test_stream(void **state)
     assert_string_equal(target->model, "first");
     assert_string_equal(target->engine, script.url);
     assert_false(target->in_process);
-    send_to(&record, completion);
-    while (record.accepted_us == 0)
-        poll_once();
-    int64_t gate1 = clock_now_us();
-    script_grpc_open_gate(&script);
-    while (record.n_chunks == 0)
-        poll_once();
-    int64_t gate2 = clock_now_us();
-    script_grpc_open_gate(&script);
-    until_ended(&record);
-
-    assert_string_equal(record.error, "");
-    assert_int_equal(record.state, RECORD_OK);
-    assert_int_equal(record.http_status, 200);
-    assert_int_equal(record.n_chunks, 2); /* neither the empty message nor the last */
-    check_stamps();
-    assert_true(record.first_us >= gate1 && record.first_us <= gate2);
-    assert_true(record.chunk_us[1] >= gate2);
-    assert_int_equal(record.prompt_tokens, 9);
-    assert_int_equal(record.completion_tokens, 5);
-    assert_int_equal(record.cached_tokens, 4);
-    assert_string_equal(record.finish, "length");
-    assert_true(record.has_ttft);
-    assert_int_equal(record.ttft.queue_us, 400);
-    assert_true(record.server_ttft_ms == 2.8 && record.server_queue_ms == 0.4);
+    check_gated_stream(open_gate); /* neither the empty message nor the last is a chunk */
     assert_int_equal(record.n_messages, 4);
     assert_int_equal(record.payload_bytes, 5 + 6 + 0 + measured.n - 5);
     assert_int_equal(target->ops->received(target), script.n_sent);
@@ -314,9 +223,7 @@ static void test_request(void **state)
         struct work_item item = completion;
         item.stream = i % 2 == 0;
         item.chat = item.ignore_eos = i >= 2;
-        record_fini(&record);
-        send_to(&record, item);
-        until_ended(&record);
+        ask_again(item);
         assert_int_equal(record.state, RECORD_OK);
         assert_int_equal(record.n_chunks, 1);
     }
@@ -345,105 +252,57 @@ static void test_no_content(void **state)
 
 /* ---- Failures ---- */
 
+// clang-format off
 static const struct {
     bool whole;
-    uint32_t n_chunks;
-    int http_status;
-    const char *says;
+    struct failure expect;
     struct script_grpc_reply reply;
 } failures[] = {
-    {false,
-     0,
-     200,
-     "gRPC 8 RESOURCE_EXHAUSTED: full, 5% \xc3\xa9 (retry after 3 s)",
+    {false, {0, 200, "gRPC 8 RESOURCE_EXHAUSTED: full, 5% \xc3\xa9 (retry after 3 s)"},
      {{ONLY("grpc-status: 8\ngrpc-message: full, 5% %C3%a9\nretry-after: 3\n")}}},
-    {false,
-     0,
-     200,
-     "gRPC 14 UNAVAILABLE (retry after 250 ms)",
+    {false, {0, 200, "gRPC 14 UNAVAILABLE (retry after 250 ms)"},
      {{ONLY("grpc-status: 14\ngrpc-retry-pushback-ms: 250\n")}}},
-    {true, 0, 200, "gRPC 3 INVALID_ARGUMENT: bad", {{ONLY("grpc-status: 3\ngrpc-message: bad\n")}}},
-    {false,
-     1,
-     200,
-     "gRPC 13 INTERNAL: lost a worker",
+    {true, {0, 200, "gRPC 3 INVALID_ARGUMENT: bad"},
+     {{ONLY("grpc-status: 3\ngrpc-message: bad\n")}}},
+    {false, {1, 200, "gRPC 13 INTERNAL: lost a worker"},
      {{HEAD, BYTES(TEXT("a")), LAST("grpc-status: 13\ngrpc-message: lost a worker\n")}}},
-    {false, 0, 200, "gRPC 2 UNKNOWN", {{ONLY("grpc-status: eight\n")}}},
-    {false, 0, 200, "gRPC 99 of no known name", {{ONLY("grpc-status: 99\n")}}},
-    {false, 0, 503, "HTTP 503", {{LAST(":status: 503\ncontent-type: text/plain\n")}}},
-    {false,
-     0,
-     200,
-     "the answer is text/html: is this a gRPC port?",
-     {{{PIECE_HEAD, ":status: 200\ncontent-type: text/html\n", 0},
-       BYTES("<html>"),
+    {false, {0, 200, "gRPC 2 UNKNOWN"}, {{ONLY("grpc-status: eight\n")}}},
+    {false, {0, 200, "gRPC 99 of no known name"}, {{ONLY("grpc-status: 99\n")}}},
+    {false, {0, 503, "HTTP 503"}, {{LAST(":status: 503\ncontent-type: text/plain\n")}}},
+    {false, {0, 200, "the answer is text/html: is this a gRPC port?"},
+     {{{PIECE_HEAD, ":status: 200\ncontent-type: text/html\n", 0}, BYTES("<html>"),
        LAST("x: y\n")}}},
-    {false,
-     1,
-     200,
-     "ended after 1 chunks without a grpc-status",
+    {false, {1, 200, "ended after 1 chunks without a grpc-status"},
      {{HEAD, BYTES(TEXT("a")), LAST("x: y\n")}}},
-    {false,
-     1,
-     200,
-     "the answer broke off after 1 chunks: RST_STREAM with INTERNAL_ERROR",
+    {false, {1, 200, "the answer broke off after 1 chunks: RST_STREAM with INTERNAL_ERROR"},
      {{HEAD, BYTES(TEXT("a")), RESET(NGHTTP2_INTERNAL_ERROR)}}},
-    {false, 0, 0, "no answer: RST_STREAM with REFUSED_STREAM", {{RESET(NGHTTP2_REFUSED_STREAM)}}},
-    {false,
-     0,
-     0,
-     "no answer: after a GOAWAY, RST_STREAM with REFUSED_STREAM",
+    {false, {0, 0, "no answer: RST_STREAM with REFUSED_STREAM"}, {{RESET(NGHTTP2_REFUSED_STREAM)}}},
+    {false, {0, 0, "no answer: after a GOAWAY, RST_STREAM with REFUSED_STREAM"},
      {{{PIECE_GOAWAY, NULL, 1}, HOLD}}},
-    {false,
-     1,
-     200,
-     "the answer broke off after 1 chunks: the server went away: GOAWAY with INTERN",
+    {false, {1, 200, "the answer broke off after 1 chunks: the server went away: GOAWAY with INTERN"},
      {{HEAD, BYTES(TEXT("a")), {PIECE_GOAWAY, "", 99}, CLOSE}}},
-    {false,
-     1,
-     200,
-     "broke off after 1 chunks: the server closed the connection",
+    {false, {1, 200, "broke off after 1 chunks: the server closed the connection"},
      {{HEAD, BYTES(TEXT("a")), CLOSE}}},
-    {false, 0, 0, "no answer: the server closed the connection", {{CLOSE}}},
-    {false,
-     1,
-     200,
-     "malformed message: 3 bytes that are no GenerateResponse",
+    {false, {0, 0, "no answer: the server closed the connection"}, {{CLOSE}}},
+    {false, {1, 200, "malformed message: 3 bytes that are no GenerateResponse"},
      {{HEAD, BYTES(TEXT("a") "\0\0\0\0\3\x22\x7f\x12" TEXT("b")), OK_END}}},
-    {false,
-     1,
-     200,
-     "a message begins with 0 or 1, found 7",
+    {false, {1, 200, "a message begins with 0 or 1, found 7"},
      {{HEAD, BYTES(TEXT("a") "\7\0\0\0\1x"), OK_END}}},
-    {false, 0, 200, "a compressed message", {{HEAD, BYTES("\1\0\0\0\1x"), OK_END}}},
-    {false,
-     0,
-     200,
-     "a message of 16777217 bytes, more than 16777216",
+    {false, {0, 200, "a compressed message"}, {{HEAD, BYTES("\1\0\0\0\1x"), OK_END}}},
+    {false, {0, 200, "a message of 16777217 bytes, more than 16777216"},
      {{HEAD, BYTES("\0\1\0\0\1"), OK_END}}},
-    {false,
-     1,
-     200,
-     "ended in the middle of a message",
+    {false, {1, 200, "ended in the middle of a message"},
      {{HEAD, BYTES(TEXT("a") "\0\0\0\0\5\x22"), OK_END}}},
-    {true, 0, 200, "the answer has no message", {{HEAD, OK_END}}},
-    {false,
-     1,
-     200,
-     "broke off after 1 chunks: ", /* DATA on stream 0 */
+    {true, {0, 200, "the answer has no message"}, {{HEAD, OK_END}}},
+    {false, {1, 200, "broke off after 1 chunks: "}, /* DATA on stream 0 */
      {{HEAD, BYTES(TEXT("a")), RAW("\0\0\0\0\0\0\0\0\0"), HOLD}}},
-    {false,
-     1,
-     200,
-     "broke off after 1 chunks: ", /* a frame larger than was ever allowed */
+    {false, {1, 200, "broke off after 1 chunks: "}, /* a frame larger than was ever allowed */
      {{HEAD, BYTES(TEXT("a")), RAW("\xff\xff\xff\0\0\0\0\0\1"), HOLD}}},
-    {false,
-     0,
-     0,
-     "no answer: ", /* HEADERS whose HPACK names a field that is not there */
+    {false, {0, 0, "no answer: "}, /* HEADERS whose HPACK names a field that is not there */
      {{RAW("\0\0\2\1\4\0\0\0\3\xff\xff"), HOLD}}},
-    {false, 0, 0, "no answer: ", {{RAW("HTTP/1.1 400 Bad Request\r\n\r\n"), HOLD}}},
+    {false, {0, 0, "no answer: "}, {{RAW("HTTP/1.1 400 Bad Request\r\n\r\n"), HOLD}}},
 };
+// clang-format on
 
 static void test_failures(void **state)
 {
@@ -452,15 +311,19 @@ static void test_failures(void **state)
         item.stream = !failures[i].whole;
         set_up(state);
         ask(failures[i].reply, item);
-        if (record.state != RECORD_FAILED || !strstr(record.error, failures[i].says))
-            fail_msg("%zu: \"%s\" is not in \"%s\"", i, failures[i].says, record.error);
-        assert_int_equal(record.n_chunks, failures[i].n_chunks);
-        assert_int_equal(record.completion_tokens, failures[i].n_chunks);
-        assert_int_equal(record.http_status, failures[i].http_status);
-        assert_true(record.end_us >= record.sent_us && record.sent_us > 0);
+        check_failed(i, failures[i].expect);
         tear_down(state);
     }
     set_up(state);
+}
+
+/* One request was given up, and its connection served the next. */
+static void check_one_reset(void)
+{
+    finish_script();
+    assert_int_equal(script.n_connections, 1);
+    assert_int_equal(script.n_resets, 1);
+    assert_int_equal(script.resets[0], NGHTTP2_CANCEL);
 }
 
 /* A call that is of no use is ended, and the connection goes on. */
@@ -473,14 +336,9 @@ static void test_after_a_malformed_answer(void **state)
     send_to(&record, completion);
     until_ended(&record);
     assert_int_equal(record.state, RECORD_FAILED);
-    record_fini(&record);
-    send_to(&record, completion);
-    until_ended(&record);
+    ask_again(completion);
     assert_int_equal(record.state, RECORD_OK);
-    finish_script();
-    assert_int_equal(script.n_connections, 1);
-    assert_int_equal(script.n_resets, 1);
-    assert_int_equal(script.resets[0], NGHTTP2_CANCEL);
+    check_one_reset();
 }
 
 static void test_timeout(void **state)
@@ -491,11 +349,7 @@ static void test_timeout(void **state)
     struct http_options o = options();
     o.timeout_seconds = 1;
     open_target(o);
-    send_to(&record, completion);
-    until_ended(&record);
-    assert_int_equal(record.state, RECORD_FAILED);
-    assert_string_equal(record.error, "no end within 1 s: 1 chunks had come");
-    assert_true(record.end_us - record.sent_us >= 1000000);
+    check_timeout(1000000);
 }
 
 /* ---- Connections ---- */
@@ -509,9 +363,7 @@ static void test_left_connections(void **state)
     serve(REPLY(HEAD, BYTES(TEXT("a")), OK_END));
     begin();
     for (int i = 0; i < 3; i++) {
-        record_fini(&record);
-        send_to(&record, completion);
-        until_ended(&record);
+        ask_again(completion);
         assert_string_equal(record.error, "");
         while (i < 2 && sem_trywait(&script.closed) != 0)
             target->ops->poll(target, clock_now_us() + 1000);
@@ -564,25 +416,8 @@ static void test_cancel(void **state)
     serve(REPLY(HEAD, BYTES(TEXT("a"))));
     serve(REPLY(HEAD, BYTES(TEXT("b")), OK_END));
     begin();
-    send_to(&record, completion);
-    while (record.n_chunks == 0)
-        poll_once();
-    target->ops->cancel(target, &record);
-    target->ops->cancel(target, &record);
-    assert_int_equal(record.state, RECORD_RUNNING);
-    poll_once();
-    assert_int_equal(record.state, RECORD_CANCELLED);
-    assert_int_equal(record.n_chunks, 1);
-    check_stamps();
-    target->ops->cancel(target, &record); /* too late: changes nothing */
-    record_fini(&record);
-    send_to(&record, completion);
-    until_ended(&record);
-    assert_int_equal(record.state, RECORD_OK);
-    finish_script();
-    assert_int_equal(script.n_connections, 1);
-    assert_int_equal(script.n_resets, 1);
-    assert_int_equal(script.resets[0], NGHTTP2_CANCEL);
+    check_cancel();
+    check_one_reset();
 }
 
 /* Closing ends what runs. */
@@ -592,8 +427,7 @@ static void test_close_while_it_runs(void **state)
     serve(REPLY(HEAD, BYTES(TEXT("a")), HOLD));
     begin();
     send_to(&record, completion);
-    while (record.n_chunks == 0)
-        poll_once();
+    until_chunks(1);
     finish_script();
     assert_int_equal(record.state, RECORD_CANCELLED);
 }
@@ -604,8 +438,7 @@ static void test_poll_sleeps_until(void **state)
     serve(REPLY(HEAD, BYTES(TEXT("a")), GATE, OK_END));
     begin();
     send_to(&record, completion);
-    while (record.n_chunks == 0)
-        poll_once();
+    until_chunks(1);
     int64_t until = clock_now_us() + 20000;
     while (clock_now_us() < until)
         target->ops->poll(target, until); /* nothing comes but an answer to our settings */
@@ -685,19 +518,14 @@ static void test_urls(void **state)
 static void test_key(void **state)
 {
     (void)state;
-    static const char text[] = "# mine\nsk-secret\nsk-other\n";
-    strcpy(key_path, "/tmp/firstlight-key-XXXXXX");
-    int fd = mkstemp(key_path);
-    assert_int_equal(write(fd, text, sizeof text - 1), sizeof text - 1);
-    close(fd);
     serve(REPLY(ONLY("grpc-status: 16\ngrpc-message: sk-secret is wrong\n")));
     script_grpc_start(&script);
     struct http_options o = options();
-    o.api_key_file = key_path;
+    o.api_key_file = write_key("# mine\nsk-secret\nsk-other\n");
     open_target(o);
     send_to(&record, completion);
     until_ended(&record);
-    unlink(key_path);
+    unlink(o.api_key_file);
     assert_string_equal(record.error, "gRPC 16 UNAUTHENTICATED: ********* is wrong");
     finish_script();
     assert_non_null(strstr(script.heads[0], "\nauthorization: Bearer sk-secret\n"));

@@ -1,12 +1,8 @@
 /* A server as a target, against scripted answers. */
-#include "bench/client/target_open.h"
-#include "bench/load/target.h"
-
-#include "support/cmocka_all.h"
+#include "net_target.h"
 #include "support/script_server.h"
 
 #include "base/buf.h"
-#include "base/clock.h"
 #include "base/limits.h"
 
 #include <jansson.h>
@@ -22,13 +18,7 @@
 #define FINISH(why) "data: {\"choices\":[{\"text\":\"\",\"finish_reason\":\"" why "\"}]}\n\n"
 #define DONE        "data: [DONE]\n\n"
 
-static const struct work_item completion = {
-    .prompt = (char *)"say \"a\"", .max_tokens = 5, .stream = true};
-
 static struct script script;
-static struct target *target;
-static struct record record;
-static char key_path[32];
 
 /* The models first, then the reply under test. */
 static void serve(struct script_reply reply)
@@ -44,30 +34,12 @@ static struct http_options options(void)
     return (struct http_options){.url = script.url, .timeout_seconds = 60, .max_connections = 8};
 }
 
-static void open_target(struct http_options o)
-{
-    struct err e = {0};
-    if (target_open_http(&target, &o, &e))
-        fail_msg("%s", e.text);
-}
-
-static void poll_once(void)
-{
-    target->ops->poll(target, clock_now_us() + 1000000);
-}
-
-static void until_ended(struct record *r)
-{
-    while (r->state == RECORD_RUNNING)
-        poll_once();
-}
-
 /* Sends one item to a server that answers so, up to its end. */
 static void ask(struct script_reply reply, struct work_item item)
 {
     serve(reply);
     open_target(options());
-    target->ops->send(target, &item, &record);
+    send_to(&record, item);
     until_ended(&record);
 }
 
@@ -79,37 +51,21 @@ static int set_up(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
-{
-    (void)state;
-    if (target)
-        target->ops->close(target);
-    target = NULL;
-    if (script.listener >= 0)
-        script_stop(&script);
-    record_fini(&record);
-    return 0;
-}
-
 /* Closes both sides, after which the script's notes may be read. */
 static void finish_script(void)
 {
-    target->ops->close(target);
-    target = NULL;
-    script_stop(&script);
+    close_target();
+    if (script.listener >= 0)
+        script_stop(&script);
     script.listener = -1;
 }
 
-static void check_stamps(void)
+static int tear_down(void **state)
 {
-    int64_t last = record.accepted_us;
-    assert_true(record.sent_us > 0 && record.sent_us <= last);
-    assert_int_equal(record.first_us, record.n_chunks > 0 ? record.chunk_us[0] : 0);
-    for (uint32_t i = 0; i < record.n_chunks; i++) {
-        assert_true(record.chunk_us[i] >= last);
-        last = record.chunk_us[i];
-    }
-    assert_true(record.end_us >= last);
+    (void)state;
+    finish_script();
+    record_fini(&record);
+    return 0;
 }
 
 /* ---- Answers ---- */
@@ -119,6 +75,11 @@ static const char usage_chunk[] =
     "\"prompt_tokens_details\":{\"cached_tokens\":4}},\"ttft\":{\"receive_ms\":0.1,"
     "\"tokenize_ms\":0.2,\"submit_ms\":0.3,\"queue_ms\":0.4,\"cache_ms\":0.5,\"prefill_ms\":0.6,"
     "\"first_write_ms\":0.7,\"total_ms\":2.8}}\n\n";
+
+static void open_gate(void)
+{
+    script_open_gate(&script);
+}
 
 static void test_stream(void **state)
 {
@@ -130,30 +91,7 @@ static void test_stream(void **state)
     assert_string_equal(target->model, "first");
     assert_string_equal(target->engine, script.url);
     assert_false(target->in_process);
-    target->ops->send(target, &completion, &record);
-    while (record.accepted_us == 0)
-        poll_once();
-    int64_t gate1 = clock_now_us();
-    script_open_gate(&script);
-    while (record.n_chunks == 0)
-        poll_once();
-    int64_t gate2 = clock_now_us();
-    script_open_gate(&script);
-    until_ended(&record);
-
-    assert_int_equal(record.state, RECORD_OK);
-    assert_int_equal(record.http_status, 200);
-    assert_int_equal(record.n_chunks, 2); /* neither the comment nor the empty texts */
-    check_stamps();
-    assert_true(record.first_us >= gate1 && record.first_us <= gate2);
-    assert_true(record.chunk_us[1] >= gate2);
-    assert_int_equal(record.prompt_tokens, 9);
-    assert_int_equal(record.completion_tokens, 5);
-    assert_int_equal(record.cached_tokens, 4);
-    assert_string_equal(record.finish, "length");
-    assert_true(record.has_ttft);
-    assert_int_equal(record.ttft.queue_us, 400);
-    assert_true(record.server_ttft_ms == 2.8 && record.server_queue_ms == 0.4);
+    check_gated_stream(open_gate); /* neither the comment nor the empty texts are chunks */
 }
 
 static void test_together_is_one_moment(void **state)
@@ -181,11 +119,9 @@ static void test_request(void **state)
     strcat(script.url, "/v1/");
     o.model = "second";
     open_target(o);
-    target->ops->send(target, &completion, &record);
+    send_to(&record, completion);
     until_ended(&record);
-    record_fini(&record);
-    target->ops->send(target, &chat, &record);
-    until_ended(&record);
+    ask_again(chat);
     finish_script();
 
     assert_int_equal(script.n_requests, 3);
@@ -273,9 +209,7 @@ static void test_connection_is_kept(void **state)
     script_start(&script);
     open_target(options());
     for (int i = 0; i < 2; i++) {
-        record_fini(&record);
-        target->ops->send(target, &item, &record);
-        until_ended(&record);
+        ask_again(item);
         assert_string_equal(record.error, "");
     }
     finish_script();
@@ -284,52 +218,38 @@ static void test_connection_is_kept(void **state)
 
 /* ---- Failures ---- */
 
+// clang-format off
 static const struct {
     bool stream;
-    uint32_t n_chunks;
-    int http_status;
-    const char *says;
+    struct failure expect;
     struct script_reply reply;
 } failures[] = {
-    {true,
-     0,
-     503,
-     "HTTP 503: all slots are taken",
+    {true, {0, 503, "HTTP 503: all slots are taken"},
      {{"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\n\r\n"
        "{\"error\":{\"message\":\"all slots are taken\"}}"}}},
-    {false,
-     0,
-     429,
-     "HTTP 429: slow down",
+    {false, {0, 429, "HTTP 429: slow down"},
      {{"HTTP/1.1 429 Too Many Requests\r\nConnection: close\r\n\r\n{\"message\":\"slow down\"}"}}},
-    {true,
-     0,
-     301,
-     "HTTP 301: ",
+    {true, {0, 301, "HTTP 301: "},
      {{"HTTP/1.1 301 Moved\r\nLocation: /\r\nContent-Length: 0\r\n\r\n"}}},
-    {true, 0, 0, "no answer: ", {{""}}},
-    {true, 0, 0, "no answer: ", {{"nonsense\r\n\r\n"}}},
-    {true, 1, 200, "the stream ended after 1 chunks without [DONE]", {{STREAM TEXT("a")}}},
-    {true, 0, 200, "the stream ended after 0 chunks", {{STREAM "data: [DONE]"}}},
-    {true, 1, 200, "malformed chunk: ", {{STREAM TEXT("a") "data: {\"choices\":\n\n" TEXT("b")}}},
-    {true, 1, 200, "choices: expected an array", {{STREAM TEXT("a"), "data: {\"choices\":1}\n\n"}}},
-    {true,
-     2,
-     200,
-     "the server reports: lost a worker",
+    {true, {0, 0, "no answer: "}, {{""}}},
+    {true, {0, 0, "no answer: "}, {{"nonsense\r\n\r\n"}}},
+    {true, {1, 200, "the stream ended after 1 chunks without [DONE]"}, {{STREAM TEXT("a")}}},
+    {true, {0, 200, "the stream ended after 0 chunks"}, {{STREAM "data: [DONE]"}}},
+    {true, {1, 200, "malformed chunk: "}, {{STREAM TEXT("a") "data: {\"choices\":\n\n" TEXT("b")}}},
+    {true, {1, 200, "choices: expected an array"},
+     {{STREAM TEXT("a"), "data: {\"choices\":1}\n\n"}}},
+    {true, {2, 200, "the server reports: lost a worker"},
      {{STREAM TEXT("a") TEXT("b") "data: {\"error\":{\"message\":\"lost a worker\"}}\n\n"}}},
-    {true, 0, 200, "the answer is application/json", {{JSON "{\"choices\":[{\"text\":\"a\"}]}"}}},
-    {true,
-     1,
-     200,
-     "the answer broke off after 1 chunks: ",
+    {true, {0, 200, "the answer is application/json"}, {{JSON "{\"choices\":[{\"text\":\"a\"}]}"}}},
+    {true, {1, 200, "the answer broke off after 1 chunks: "},
      {{"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
        "2d\r\n" TEXT("a") "\r\n"}}},
-    {false, 0, 200, "the answer broke off", {{"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{"}}},
-    {false, 0, 200, "malformed chunk: ", {{JSON "{\"choices\":"}}},
-    {false, 0, 200, "neither a text nor a finish_reason", {{JSON "{}"}}},
-    {false, 0, 200, "the server reports: odd", {{JSON "{\"error\":\"odd\"}"}}},
+    {false, {0, 200, "the answer broke off"}, {{"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{"}}},
+    {false, {0, 200, "malformed chunk: "}, {{JSON "{\"choices\":"}}},
+    {false, {0, 200, "neither a text nor a finish_reason"}, {{JSON "{}"}}},
+    {false, {0, 200, "the server reports: odd"}, {{JSON "{\"error\":\"odd\"}"}}},
 };
+// clang-format on
 
 static void test_failures(void **state)
 {
@@ -338,12 +258,7 @@ static void test_failures(void **state)
         item.stream = failures[i].stream;
         set_up(state);
         ask(failures[i].reply, item);
-        if (record.state != RECORD_FAILED || !strstr(record.error, failures[i].says))
-            fail_msg("%zu: \"%s\" is not in \"%s\"", i, failures[i].says, record.error);
-        assert_int_equal(record.n_chunks, failures[i].n_chunks);
-        assert_int_equal(record.completion_tokens, failures[i].n_chunks);
-        assert_int_equal(record.http_status, failures[i].http_status);
-        assert_true(record.end_us >= record.sent_us && record.sent_us > 0);
+        check_failed(i, failures[i].expect);
         tear_down(state);
     }
 }
@@ -353,9 +268,8 @@ static void test_reset(void **state)
     (void)state;
     serve((struct script_reply){{STREAM TEXT("a"), script_gate, script_reset}});
     open_target(options());
-    target->ops->send(target, &completion, &record);
-    while (record.n_chunks == 0)
-        poll_once();
+    send_to(&record, completion);
+    until_chunks(1);
     assert_int_equal(record.state, RECORD_RUNNING);
     script_open_gate(&script);
     until_ended(&record);
@@ -370,9 +284,8 @@ static void test_reset_after_done(void **state)
     (void)state;
     serve((struct script_reply){{STREAM TEXT("a"), TEXT("b") DONE, script_gate, script_reset}});
     open_target(options());
-    target->ops->send(target, &completion, &record);
-    while (record.n_chunks < 2)
-        poll_once();
+    send_to(&record, completion);
+    until_chunks(2);
     int64_t gate = clock_now_us();
     script_open_gate(&script);
     until_ended(&record);
@@ -387,11 +300,7 @@ static void test_timeout(void **state)
     struct http_options o = options();
     o.timeout_seconds = 1;
     open_target(o);
-    target->ops->send(target, &completion, &record);
-    until_ended(&record);
-    assert_int_equal(record.state, RECORD_FAILED);
-    assert_string_equal(record.error, "no end within 1 s: 1 chunks had come");
-    assert_true(record.end_us - record.sent_us >= 990000); /* libcurl rounds to milliseconds */
+    check_timeout(990000); /* libcurl rounds to milliseconds */
 }
 
 static void test_answer_limit(void **state)
@@ -432,23 +341,7 @@ static void test_cancel(void **state)
     script.n_replies = 3;
     script_start(&script);
     open_target(options());
-    target->ops->send(target, &completion, &record);
-    while (record.n_chunks == 0)
-        poll_once();
-    target->ops->cancel(target, &record);
-    target->ops->cancel(target, &record);
-    assert_int_equal(record.state, RECORD_RUNNING);
-    poll_once();
-    assert_int_equal(record.state, RECORD_CANCELLED);
-    assert_int_equal(record.n_chunks, 1);
-    check_stamps();
-    target->ops->cancel(target, &record); /* too late: changes nothing */
-    /* the server saw the connection close, else it would not answer another */
-    record_fini(&record);
-    target->ops->send(target, &completion, &record);
-    until_ended(&record);
-    assert_int_equal(record.state, RECORD_OK);
-    assert_int_equal(record.n_chunks, 1);
+    check_cancel(); /* the server saw the connection close, else it would not answer another */
 }
 
 /* Closing ends what runs. */
@@ -457,9 +350,8 @@ static void test_close_while_it_runs(void **state)
     (void)state;
     serve((struct script_reply){{STREAM TEXT("a"), script_hold}});
     open_target(options());
-    target->ops->send(target, &completion, &record);
-    while (record.n_chunks == 0)
-        poll_once();
+    send_to(&record, completion);
+    until_chunks(1);
     finish_script();
     assert_int_equal(record.state, RECORD_CANCELLED);
 }
@@ -469,9 +361,8 @@ static void test_poll_sleeps_until(void **state)
     (void)state;
     serve((struct script_reply){{STREAM TEXT("a"), script_gate, DONE}});
     open_target(options());
-    target->ops->send(target, &completion, &record);
-    while (record.n_chunks == 0)
-        poll_once();
+    send_to(&record, completion);
+    until_chunks(1);
     int64_t until = clock_now_us() + 20000;
     target->ops->poll(target, until); /* nothing comes */
     assert_true(clock_now_us() >= until);
@@ -483,32 +374,22 @@ static void test_poll_sleeps_until(void **state)
 
 /* ---- Opening ---- */
 
-static void write_key(const char *text)
-{
-    strcpy(key_path, "/tmp/firstlight-key-XXXXXX");
-    int fd = mkstemp(key_path);
-    assert_true(fd >= 0);
-    assert_int_equal(write(fd, text, strlen(text)), strlen(text));
-    close(fd);
-}
-
 /* It is sent, and shown to nobody, even where the server repeats it. */
 static void test_key(void **state)
 {
     (void)state;
-    write_key("# mine\nsk-secret\nsk-other\n");
     serve((struct script_reply){
         {"HTTP/1.1 401 No\r\nConnection: close\r\n\r\n{\"error\":\"sk-secret is wrong\"}"}});
     struct http_options o = options();
-    o.api_key_file = key_path;
+    o.api_key_file = write_key("# mine\nsk-secret\nsk-other\n");
     open_target(o);
-    target->ops->send(target, &completion, &record);
+    send_to(&record, completion);
     until_ended(&record);
     assert_string_equal(record.error, "HTTP 401: ********* is wrong");
     finish_script();
     for (int i = 0; i < 2; i++)
         assert_non_null(strstr(script.requests[i], "\r\nAuthorization: Bearer sk-secret\r\n"));
-    unlink(key_path);
+    unlink(o.api_key_file);
 }
 
 /* In a child, whose limits may be lowered. Its exit status is 0 when all was as it has to be. */
