@@ -1,5 +1,6 @@
 /* Offline and online: the passes that are asked, their split into prefill and decode, the tables.
  */
+#include "batch_target.h"
 #include "support/cmocka_all.h"
 
 #include "base/clock.h"
@@ -223,73 +224,10 @@ static void the_online_table_has_p50_and_mean(void **state)
 
 /* --- the passes ----------------------------------------------------------------------------- */
 
-#define MOST_SENT 64
-
-#define QUIET_POLLS 3 /* since the last send, before anything is answered */
-
-/* Remembers what it is asked and answers once nothing more is sent. */
-struct fake {
-    struct target target;
-    struct record *running[MOST_SENT];
-    uint32_t n_running, most, quiet;
-    char *prompts[MOST_SENT];
-    uint32_t max_tokens[MOST_SENT];
-    uint32_t n_sent;
-    atomic_bool stop;
-    uint32_t stop_after; /* requests; 0: never */
-};
-
-static void fake_send(struct target *t, const struct work_item *item, struct record *r)
-{
-    struct fake *f = (struct fake *)t;
-    assert_true(f->n_sent < MOST_SENT);
-    assert_false(item->stream);
-    r->state = RECORD_RUNNING;
-    r->sent_us = r->accepted_us = clock_now_us();
-    r->prompt_tokens = 8;
-    r->completion_tokens = item->max_tokens;
-    f->running[f->n_running++] = r;
-    f->prompts[f->n_sent] = mem_strdup(item->prompt);
-    f->max_tokens[f->n_sent++] = item->max_tokens;
-    f->most = f->n_running > f->most ? f->n_running : f->most;
-    f->quiet = 0;
-    if (f->n_sent == f->stop_after)
-        atomic_store(&f->stop, true);
-}
-
-static void fake_poll(struct target *t, int64_t until_us)
-{
-    struct fake *f = (struct fake *)t;
-    (void)until_us;
-    if (++f->quiet < QUIET_POLLS)
-        return;
-    for (uint32_t i = 0; i < f->n_running; i++) {
-        record_chunk(f->running[i], clock_now_us());
-        if (!record_has_ended(f->running[i]))
-            record_end(f->running[i], RECORD_OK, clock_now_us(), NULL);
-    }
-    f->n_running = 0;
-}
-
-static void fake_cancel(struct target *t, struct record *r)
-{
-    (void)t;
-    record_end(r, RECORD_CANCELLED, clock_now_us(), NULL);
-}
-
-static const struct target_ops fake_ops = {
-    .send = fake_send, .poll = fake_poll, .cancel = fake_cancel};
-
-static void fake_fini(struct fake *f)
-{
-    for (uint32_t i = 0; i < f->n_sent; i++)
-        mem_free(f->prompts[i]);
-}
-
 static void each_run_is_two_passes_of_prompts_of_their_own(void **state)
 {
     (void)state;
-    struct fake f = {.target = {.ops = &fake_ops}};
+    struct batch_target f = {.target = {.ops = &batch_ops}};
     struct workload_options w = offline_of(4, 8, 16);
     struct measure_options o = {.warmup_runs = 1, .repeat_runs = 2};
     struct measurement m;
@@ -306,13 +244,13 @@ static void each_run_is_two_passes_of_prompts_of_their_own(void **state)
     assert_int_equal(m.runs[0].records[0].completion_tokens, 1);
     assert_int_equal(m.runs[1].records[0].completion_tokens, 16);
     measure_fini(&m);
-    fake_fini(&f);
+    batch_fini(&f);
 }
 
 static void an_interrupted_measurement_keeps_what_there_is(void **state)
 {
     (void)state;
-    struct fake f = {.target = {.ops = &fake_ops}, .stop_after = 4 * 2 + 2};
+    struct batch_target f = {.target = {.ops = &batch_ops}, .stop_after = 4 * 2 + 2};
     struct workload_options w = offline_of(4, 8, 16);
     struct measure_options o = {.repeat_runs = 2, .stop = &f.stop};
     struct measurement m;
@@ -327,13 +265,13 @@ static void an_interrupted_measurement_keeps_what_there_is(void **state)
     assert_int_equal(json_array_size(json_object_get(r.root, "runs")), 1);
     result_fini(&r);
     measure_fini(&m);
-    fake_fini(&f);
+    batch_fini(&f);
 }
 
 static void refuses_what_cannot_be_split(void **state)
 {
     (void)state;
-    struct fake f = {.target = {.ops = &fake_ops}};
+    struct batch_target f = {.target = {.ops = &batch_ops}};
     struct workload_options w = offline_of(4, 8, 1);
     struct measure_options o = {.repeat_runs = 1};
     struct measurement m;

@@ -1,4 +1,5 @@
 /* Token speed: what is asked of a target, the figures of known stamps, the table and the JSON. */
+#include "batch_target.h"
 #include "support/cmocka_all.h"
 
 #include "base/clock.h"
@@ -307,55 +308,10 @@ static void the_table_says_what_a_reader_has_to_know(void **state)
 
 /* --- a whole measurement -------------------------------------------------------------------- */
 
-#define QUIET_POLLS 3 /* since the last send, before anything is answered */
-
-/* Answers, two tokens each, once nothing more is sent. */
-struct fake {
-    struct target target;
-    struct record *running[8];
-    uint32_t n_running, most, n_sent, quiet;
-};
-
-static void fake_send(struct target *t, const struct work_item *item, struct record *r)
-{
-    struct fake *f = (struct fake *)t;
-    (void)item;
-    assert_true(f->n_running < 8);
-    r->state = RECORD_RUNNING;
-    r->sent_us = r->accepted_us = clock_now_us();
-    f->running[f->n_running++] = r;
-    f->n_sent++;
-    f->most = f->n_running > f->most ? f->n_running : f->most;
-    f->quiet = 0;
-}
-
-static void fake_poll(struct target *t, int64_t until_us)
-{
-    struct fake *f = (struct fake *)t;
-    (void)until_us;
-    if (++f->quiet < QUIET_POLLS)
-        return;
-    for (uint32_t i = 0; i < f->n_running; i++) {
-        record_chunk(f->running[i], clock_now_us());
-        f->running[i]->completion_tokens = 2;
-        record_end(f->running[i], RECORD_OK, clock_now_us(), NULL);
-    }
-    f->n_running = 0;
-}
-
-static void fake_cancel(struct target *t, struct record *r)
-{
-    (void)t;
-    record_end(r, RECORD_CANCELLED, clock_now_us(), NULL);
-}
-
-static const struct target_ops fake_ops = {
-    .send = fake_send, .poll = fake_poll, .cancel = fake_cancel};
-
 static void warm_ups_are_sent_and_do_not_count(void **state)
 {
     (void)state;
-    struct fake f = {.target = {.ops = &fake_ops}};
+    struct batch_target f = {.target = {.ops = &batch_ops}, .stream = true, .tokens = 2};
     struct measure_options o = {.warmup_runs = 2, .repeat_runs = 3};
     struct measurement m;
     struct err err = {0};
@@ -367,12 +323,13 @@ static void warm_ups_are_sent_and_do_not_count(void **state)
     assert_int_equal(m.pooled.completed, 9);
     assert_int_equal(m.pooled.completion_tokens, 18);
     measure_fini(&m);
+    batch_fini(&f);
 }
 
 static void many_streams_are_there_at_once(void **state)
 {
     (void)state;
-    struct fake f = {.target = {.ops = &fake_ops}};
+    struct batch_target f = {.target = {.ops = &batch_ops}, .stream = true, .tokens = 2};
     struct token_speed_options many = token_speed_default;
     struct measure_options o = {.repeat_runs = 1};
     struct measurement m;
@@ -382,6 +339,7 @@ static void many_streams_are_there_at_once(void **state)
     assert_int_equal(f.n_sent, 8);
     assert_int_equal(f.most, 8);
     measure_fini(&m);
+    batch_fini(&f);
 }
 
 int main(void)
