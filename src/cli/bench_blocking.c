@@ -233,18 +233,12 @@ static enum status report(struct job *job, struct err *err)
     struct result result;
     head(&table, job);
     table.failed |= !blocking_table(&table, &job->modes);
-    enum status status = bench_common_print(common, &table, err);
-    buf_fini(&table);
-    if (status != STATUS_OK)
-        return status;
     result_init(&result, "blocking", common->note,
                 bench_common_workload(job->b->target, workload_json(job->b->workload)),
                 job->environment);
     job->environment = NULL;
     blocking_result(&job->modes, job->b->goodput, &result);
-    status = bench_common_write(common, &result, err);
-    result_fini(&result);
-    return status;
+    return bench_common_publish(common, &table, &result, err);
 }
 
 static enum status pool(struct job *job, struct err *err)

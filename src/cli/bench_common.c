@@ -139,17 +139,22 @@ enum status bench_common_write(const struct bench_common *c, const struct result
     return status;
 }
 
-enum status bench_common_finish(const struct bench_common *c, struct buf *table,
-                                struct result *result, const struct measurement *m, struct err *err)
+enum status bench_common_publish(const struct bench_common *c, struct buf *table,
+                                 struct result *result, struct err *err)
 {
     enum status status = bench_common_print(c, table, err);
     if (status == STATUS_OK)
         status = bench_common_write(c, result, err);
-    if (status == STATUS_OK && measure_failed(m, err))
-        status = err->code;
     buf_fini(table);
     result_fini(result);
     return status;
+}
+
+enum status bench_common_finish(const struct bench_common *c, struct buf *table,
+                                struct result *result, const struct measurement *m, struct err *err)
+{
+    enum status status = bench_common_publish(c, table, result, err);
+    return status == STATUS_OK && measure_failed(m, err) ? err->code : status;
 }
 
 /* --- who is measured ------------------------------------------------------------------------ */
@@ -362,25 +367,22 @@ const struct goodput *bench_common_goodput(const struct goodput *g)
     return g->ttft_ms > 0 || g->tpot_ms > 0 || g->e2el_ms > 0 ? g : NULL;
 }
 
-enum status bench_common_requests(const struct bench_common *c,
-                                  const struct bench_target_options *o,
-                                  const struct bench_target *t, struct measurement *m,
-                                  const struct goodput *goodput, struct buf *table, struct err *err)
+static void put_table(struct buf *table, const struct bench_requests *r)
 {
-    const struct options *options = &o->options;
-    const struct engine_kind *kind = o->url ? NULL : engine_kind_find(options->engine, NULL);
+    const struct options *options = &r->options->options;
+    const bool in_process = !r->options->url;
+    const struct engine_kind *kind = in_process ? engine_kind_find(options->engine, NULL) : NULL;
     const struct streaming_setup setup = {
-        .model = t->model,
-        .engine = t->engine_name,
-        .in_process = !o->url,
+        .model = r->target->model,
+        .engine = r->target->engine_name,
+        .in_process = in_process,
         .sync = kind && kind->mode == ENGINE_SYNC,
         .max_batch = options->max_batch_seqs > 0 ? options->max_batch_seqs : LIMIT_BATCH_SEQS,
         .prefill_batch = options->max_step_prompts,
         .prefill_tokens = options->max_step_prompt_tokens,
-        .repeat_runs = c->repeat_runs,
+        .repeat_runs = r->common->repeat_runs,
     };
-    table->failed |= !streaming_table(table, m, &setup, goodput);
-    return bench_common_print(c, table, err);
+    table->failed |= !streaming_table(table, r->measurement, &setup, r->goodput);
 }
 
 /* 0: no bound */
@@ -391,20 +393,32 @@ static json_t *count_json(uint32_t n)
 
 /* A batch belongs to the program measured, not to what was asked: files that differ in it compare.
  */
-void bench_common_settings(struct result *r, const struct bench_target_options *o,
-                           const struct goodput *goodput)
+static void set_settings(struct result *out, const struct bench_requests *r)
 {
-    const struct options *options = &o->options;
-    if (!o->url)
-        result_set(r, "batch",
+    const struct options *options = &r->options->options;
+    if (!r->options->url)
+        result_set(out, "batch",
                    json_pack("{s:o, s:o, s:o}", "max_batch_size",
                              count_json(options->max_batch_seqs), "prefill_max_batch_size",
                              count_json(options->max_step_prompts), "prefill_max_tokens",
                              count_json(options->max_step_prompt_tokens)));
-    if (goodput)
-        result_set(r, "goodput",
-                   json_pack("{s:f, s:f, s:f}", "ttft_ms", goodput->ttft_ms, "tpot_ms",
-                             goodput->tpot_ms, "e2el_ms", goodput->e2el_ms));
+    if (r->goodput)
+        result_set(out, "goodput",
+                   json_pack("{s:f, s:f, s:f}", "ttft_ms", r->goodput->ttft_ms, "tpot_ms",
+                             r->goodput->tpot_ms, "e2el_ms", r->goodput->e2el_ms));
+}
+
+enum status bench_common_requests(const struct bench_requests *r, const char *kind,
+                                  json_t *workload, struct buf *table, struct err *err)
+{
+    struct result result;
+    put_table(table, r);
+    result_init(&result, kind, r->common->note, bench_common_workload(r->options, workload),
+                r->target->environment);
+    r->target->environment = NULL;
+    set_settings(&result, r);
+    measure_result(r->measurement, r->goodput, &result);
+    return bench_common_publish(r->common, table, &result, err);
 }
 
 /* --- progress and interruption -------------------------------------------------------------- */

@@ -30,7 +30,10 @@ enum status bench_common_print(const struct bench_common *c, struct buf *table, 
 enum status bench_common_write(const struct bench_common *c, const struct result *r,
                                struct err *err);
 
-/* Prints the table, writes the result, and fails when requests have failed. Frees both. */
+/* Prints the table and writes the result. Frees both. */
+enum status bench_common_publish(const struct bench_common *c, struct buf *table,
+                                 struct result *result, struct err *err);
+/* The same, and fails when requests have failed. */
 enum status bench_common_finish(const struct bench_common *c, struct buf *table,
                                 struct result *result, const struct measurement *m,
                                 struct err *err);
@@ -79,15 +82,18 @@ struct measure_options bench_common_measure(const struct bench_common *c,
 /* FLAG_CUSTOM's, of a struct goodput; and NULL where none was given. */
 enum status bench_common_parse_goodput(void *field, const char *text, struct err *err);
 const struct goodput *bench_common_goodput(const struct goodput *g);
-/* For benchmarks of requests: the table of bench streaming behind what is in *table, printed. */
-enum status bench_common_requests(const struct bench_common *c,
-                                  const struct bench_target_options *o,
-                                  const struct bench_target *t, struct measurement *m,
-                                  const struct goodput *goodput /* may be NULL */,
-                                  struct buf *table, struct err *err);
-/* And what their results say besides: "batch" of an engine of this process, "goodput" if any. */
-void bench_common_settings(struct result *r, const struct bench_target_options *o,
-                           const struct goodput *goodput);
+/* A benchmark of requests that has been measured. */
+struct bench_requests {
+    const struct bench_common *common;
+    const struct bench_target_options *options;
+    struct bench_target *target; /* its environment becomes the result's */
+    struct measurement *measurement;
+    const struct goodput *goodput; /* NULL: none asked for */
+};
+/* Publishes the table of bench streaming behind what is in *table, which is freed, and a result of
+ * that kind with `workload`, which is taken. */
+enum status bench_common_requests(const struct bench_requests *r, const char *kind,
+                                  json_t *workload, struct buf *table, struct err *err);
 
 void bench_common_progress_clear(void); /* of a run that bench_common_measure describes */
 /* SIGINT sets it; a second SIGINT ends the program. Call once, before threads. */

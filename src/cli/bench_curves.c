@@ -102,30 +102,21 @@ static enum status measure(void *arg, const char *what, const struct workload_op
     return status;
 }
 
-static enum status print_tables(const struct job *job, struct curves *c,
-                                const struct curves_options *o, struct err *err)
+static enum status report(struct job *job, struct curves *c, const struct curves_options *o,
+                          struct err *err)
 {
+    const struct bench_common *common = &job->args->common;
+    const struct target *target = job->target.target;
     struct buf table = {0};
-    const struct target *t = job->target.target;
-    buf_printf(&table, "%s; %s; repeats: %u\n", t->model, t->engine, job->args->common.repeat_runs);
-    table.failed |= !curves_table(&table, c, o);
-    enum status status = bench_common_print(&job->args->common, &table, err);
-    buf_fini(&table);
-    return status;
-}
-
-static enum status write_result(struct job *job, struct curves *c, const struct curves_options *o,
-                                struct err *err)
-{
     struct result result;
-    result_init(&result, "curves", job->args->common.note,
+    buf_printf(&table, "%s; %s; repeats: %u\n", target->model, target->engine, common->repeat_runs);
+    table.failed |= !curves_table(&table, c, o);
+    result_init(&result, "curves", common->note,
                 bench_common_workload(&job->args->target, curves_workload_json(o)),
                 job->target.environment);
     job->target.environment = NULL;
     curves_result(c, o, &result);
-    enum status status = bench_common_write(&job->args->common, &result, err);
-    result_fini(&result);
-    return status;
+    return bench_common_publish(common, &table, &result, err);
 }
 
 /* The tables and the file come also when points failed: then STATUS_UNAVAILABLE. */
@@ -141,9 +132,7 @@ static enum status run_curves(struct job *job, struct curves_options *o, struct 
     }
     enum status status = curves_run(o, &source, &c, err);
     if (status == STATUS_OK)
-        status = print_tables(job, &c, o, err);
-    if (status == STATUS_OK)
-        status = write_result(job, &c, o, err);
+        status = report(job, &c, o, err);
     if (status == STATUS_OK && curves_failed(&c, err))
         status = err->code;
     curves_fini(&c);

@@ -96,31 +96,16 @@ static void put_trace(struct buf *out, const struct job *job)
                    job->inexact);
 }
 
-static enum status print_table(struct job *job, struct err *err)
+static enum status show(struct job *job, struct err *err)
 {
     const struct args *args = job->args;
+    const struct bench_requests requests = {&args->common, &args->target, &job->target, &job->m,
+                                            bench_common_goodput(&args->goodput)};
     struct buf table = {0};
     put_trace(&table, job);
-    enum status st = bench_common_requests(&args->common, &args->target, &job->target, &job->m,
-                                           bench_common_goodput(&args->goodput), &table, err);
-    buf_fini(&table);
-    return st;
-}
-
-static enum status write_result(struct job *job, struct err *err)
-{
-    const struct args *args = job->args;
-    struct result result;
-    result_init(&result, "replay", args->common.note,
-                bench_common_workload(
-                    &args->target, replay_json(&job->replay, &args->replay, args->max_concurrency)),
-                job->target.environment);
-    job->target.environment = NULL;
-    bench_common_settings(&result, &args->target, bench_common_goodput(&args->goodput));
-    measure_result(&job->m, bench_common_goodput(&args->goodput), &result);
-    enum status st = bench_common_write(&args->common, &result, err);
-    result_fini(&result);
-    return st;
+    return bench_common_requests(&requests, "replay",
+                                 replay_json(&job->replay, &args->replay, args->max_concurrency),
+                                 &table, err);
 }
 
 /* The table and the file come also when requests failed: then STATUS_UNAVAILABLE. */
@@ -134,9 +119,7 @@ static enum status run(struct job *job, struct args *args, struct err *err)
     if (st == STATUS_OK)
         st = measure(job, err);
     if (st == STATUS_OK)
-        st = print_table(job, err);
-    if (st == STATUS_OK)
-        st = write_result(job, err);
+        st = show(job, err);
     if (st == STATUS_OK && measure_failed(&job->m, err))
         st = err->code;
     measure_fini(&job->m);

@@ -175,9 +175,7 @@ static enum status run(struct args *a, struct replay *replay, const atomic_bool 
     for (uint32_t i = 0; i < n_runs && status == STATUS_OK && !atomic_load(stop); i++)
         status = run_policies(a, i, &table, &result, stop, err);
     if (status == STATUS_OK)
-        status = bench_common_print(&a->common, &table, err);
-    if (status == STATUS_OK)
-        status = bench_common_write(&a->common, &result, err);
+        return bench_common_publish(&a->common, &table, &result, err);
     buf_fini(&table);
     result_fini(&result);
     return status;

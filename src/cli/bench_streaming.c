@@ -73,31 +73,6 @@ static enum status check(struct args *args, char **path, struct err *err)
 
 /* --- the run -------------------------------------------------------------------------------- */
 
-static enum status print_table(const struct args *args, const struct bench_target *target,
-                               struct measurement *m, struct err *err)
-{
-    struct buf table = {0};
-    enum status status = bench_common_requests(&args->common, &args->target, target, m,
-                                               bench_common_goodput(&args->goodput), &table, err);
-    buf_fini(&table);
-    return status;
-}
-
-static enum status write_result(const struct args *args, struct bench_target *target,
-                                struct measurement *m, struct err *err)
-{
-    struct result result;
-    result_init(&result, "streaming", args->common.note,
-                bench_common_workload(&args->target, workload_json(&args->asked.options)),
-                target->environment);
-    target->environment = NULL;
-    bench_common_settings(&result, &args->target, bench_common_goodput(&args->goodput));
-    measure_result(m, bench_common_goodput(&args->goodput), &result);
-    enum status status = bench_common_write(&args->common, &result, err);
-    result_fini(&result);
-    return status;
-}
-
 static enum status measure(const struct args *args, struct bench_target *target,
                            const atomic_bool *stop, struct measurement *m, struct err *err)
 {
@@ -112,8 +87,11 @@ static enum status measure(const struct args *args, struct bench_target *target,
 static enum status show(const struct args *args, struct bench_target *target, struct measurement *m,
                         struct err *err)
 {
-    enum status status = print_table(args, target, m, err);
-    return status == STATUS_OK ? write_result(args, target, m, err) : status;
+    const struct bench_requests requests = {&args->common, &args->target, target, m,
+                                            bench_common_goodput(&args->goodput)};
+    struct buf table = {0};
+    return bench_common_requests(&requests, "streaming", workload_json(&args->asked.options),
+                                 &table, err);
 }
 
 /* The table and the file come also when requests failed (then STATUS_UNAVAILABLE), and of the
