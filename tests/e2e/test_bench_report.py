@@ -13,6 +13,7 @@ import pytest
 from conftest import GOLDEN
 
 SAMPLE = GOLDEN / "bench/streaming.json"
+PAGE = Path(__file__).parents[2] / "src/web/page"
 VOID = {"meta", "br"}
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -136,6 +137,33 @@ def test_the_histogram_marks_what_the_tiles_say(run, tmp_path, name):
                     assert float(value) == pytest.approx(metric, rel=1e-3), (svg, percentile)
                     found += 1
     assert found >= 3
+
+
+# ---- the page's colours ---------------------------------------------------------------------------
+
+def looks(css: str, colour: str) -> list[dict[str, str]]:
+    """Light and dark; what the second does not name is as in the first."""
+    light, dark = re.split(r"@media \(prefers-color-scheme: ?dark\)", css)
+    first = dict(re.findall(colour, light))
+    return [first, {**first, **dict(re.findall(colour, dark))}]
+
+
+def test_parts_have_the_pages_colours(run, tmp_path):
+    """The same part of TTFT looks the same in a report and in the server's page."""
+    page = looks((PAGE / "style.css").read_text(), r"--part-(\w+): (#\w+);")
+    result = json.loads(SAMPLE.read_text())
+    for request in result["runs"][0]["requests"]:
+        request["ttft"]["decode_ms"] = 5  # of answers that come whole
+    path = tmp_path / "whole.json"
+    path.write_text(json.dumps(result))
+    assert run("bench", "report", path, "--svg", tmp_path).returncode == 0
+    style, drawing = (tmp_path / "ttft-parts.svg").read_text().split("</style>")
+    report_looks = looks(style, r"\.c(\d)\{color:(#\w+)\}")
+    legend = re.findall(r'<g class="c(\d)"><rect [^>]*/><text [^>]*>([^<]*)<', drawing)
+    keys = [name.split(" and ")[0].replace(" ", "_") for _, name in legend]
+    assert set(keys) == set(page[0])
+    for (number, _), key in zip(legend, keys):
+        assert [one[number] for one in report_looks] == [one[key] for one in page], key
 
 
 def test_svg_files_are_xml(run, tmp_path):
