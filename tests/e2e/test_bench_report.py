@@ -139,7 +139,7 @@ def test_the_histogram_marks_what_the_tiles_say(run, tmp_path, name):
     assert found >= 3
 
 
-# ---- the page's colours ---------------------------------------------------------------------------
+# ---- the page's colours --------------------------------------------------------------------------
 
 def looks(css: str, colour: str) -> list[dict[str, str]]:
     """Light and dark; what the second does not name is as in the first."""

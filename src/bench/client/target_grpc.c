@@ -147,11 +147,9 @@ static void send_item(struct target *base, const struct work_item *item, struct 
 {
     struct grpc_target *t = of(base);
     struct err err;
-    struct grpc_call *x = (struct grpc_call *)target_net_take(&t->net, create_call);
-    if (!x) {
-        target_net_no_call(r);
+    struct grpc_call *x = target_net_take(&t->net, create_call, r);
+    if (!x)
         return;
-    }
     if (grpc_call_prepare(x, t->net.model, item, r, &err) == STATUS_OK) {
         start(t, x, t->peer.timeout_seconds);
         return;
@@ -317,8 +315,8 @@ static enum status ask_models(struct grpc_target *t, const char *asked, bool *re
     struct buf answer = {.limit = LIMIT_ANSWER_BYTES};
     struct record r;
     uint32_t most = t->peer.timeout_seconds;
-    struct grpc_call *x = (struct grpc_call *)target_net_take(&t->net, create_call);
     record_init(&r);
+    struct grpc_call *x = target_net_take(&t->net, create_call, &r);
     if (!x || grpc_call_prepare_list(x, &answer, &r, err))
         return err_set(err, STATUS_NO_MEMORY, "no memory for a request");
     start(t, x, most < LIMIT_MODELS_SECONDS ? most : LIMIT_MODELS_SECONDS);

@@ -36,11 +36,9 @@ static void send_item(struct target *base, const struct work_item *item, struct 
 {
     struct http_target *t = of(base);
     struct err err;
-    struct http_call *x = (struct http_call *)target_net_take(&t->net, create_call);
-    if (!x) {
-        target_net_no_call(r);
+    struct http_call *x = target_net_take(&t->net, create_call, r);
+    if (!x)
         return;
-    }
     enum status st = http_call_prepare(x, t->net.model, item, r, &err);
     if (st == STATUS_OK && !net_bytes_watch(&t->wire, x->easy))
         st = err_set(&err, STATUS_NO_MEMORY, "no memory for a request");

@@ -15,11 +15,11 @@ struct target_net {
     uint32_t n_cancelled;  /* to be taken out by the next poll */
 };
 
-/* An idle call, else a new one; NULL: no memory. */
-struct net_call *target_net_take(struct target_net *t, struct net_call *(*create)(void *target));
+/* A call for the record: an idle one, else a new one. NULL: no memory, and the record has failed.
+ */
+void *target_net_take(struct target_net *t, struct net_call *(*create)(void *target),
+                      struct record *r);
 void target_net_give(struct target_net *t, struct net_call *c); /* one that has ended */
-/* The record of a request for which there is no call. */
-void target_net_no_call(struct record *r);
 /* target_ops' cancel. Not at once: its end may have come already, and then that counts. */
 void target_net_cancel(struct target *t, struct record *r);
 /* Keeps the model's name, and both as labels: cut between characters, since they end in JSON, and

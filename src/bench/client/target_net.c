@@ -31,7 +31,8 @@ enum status target_net_allow_files(uint32_t max_connections, struct err *err)
     return STATUS_OK;
 }
 
-struct net_call *target_net_take(struct target_net *t, struct net_call *(*create)(void *target))
+void *target_net_take(struct target_net *t, struct net_call *(*create)(void *target),
+                      struct record *r)
 {
     struct net_call *c = t->idle;
     if (c) {
@@ -39,10 +40,13 @@ struct net_call *target_net_take(struct target_net *t, struct net_call *(*create
         return c;
     }
     c = create(t);
-    if (c) {
-        c->next = t->all;
-        t->all = c;
+    if (!c) {
+        r->sent_us = clock_now_us();
+        record_end(r, RECORD_FAILED, r->sent_us, "no memory for a request");
+        return NULL;
     }
+    c->next = t->all;
+    t->all = c;
     return c;
 }
 
@@ -51,12 +55,6 @@ void target_net_give(struct target_net *t, struct net_call *c)
     t->n_cancelled -= c->cancelled;
     c->next_idle = t->idle;
     t->idle = c;
-}
-
-void target_net_no_call(struct record *r)
-{
-    r->sent_us = clock_now_us();
-    record_end(r, RECORD_FAILED, r->sent_us, "no memory for a request");
 }
 
 void target_net_cancel(struct target *t, struct record *r)
