@@ -6,11 +6,7 @@
 #include "base/clock.h"
 #include "bench/client/target_open.h"
 #include "bench/load/target.h"
-#include "support/cmocka_all.h"
-
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
+#include "unit/bench/bench_file.h"
 
 static const struct work_item completion = {
     .prompt = (char *)"say \"a\"", .max_tokens = 5, .stream = true};
@@ -151,13 +147,9 @@ static inline void check_cancel(void)
 /* A file of keys; the path is to be unlinked. */
 static inline const char *write_key(const char *text)
 {
-    static char path[32];
-    strcpy(path, "/tmp/firstlight-key-XXXXXX");
-    int fd = mkstemp(path);
-    assert_true(fd >= 0);
-    assert_int_equal(write(fd, text, strlen(text)), strlen(text));
-    close(fd);
-    return path;
+    assert_int_equal(bench_file_make(NULL), 0);
+    bench_file_write(text, strlen(text));
+    return bench_file;
 }
 
 #endif

@@ -1,6 +1,7 @@
 /* The server at the other end: its address, key and models. */
 #include "bench/client/http_peer.h"
 
+#include "unit/bench/bench_file.h"
 #include "support/cmocka_all.h"
 #include "support/script_server.h"
 
@@ -184,19 +185,16 @@ static void test_wrong_key(void **state)
 {
     (void)state;
     struct err e = {0};
-    char path[] = "/tmp/firstlight-key-XXXXXX";
-    int fd = mkstemp(path);
-    assert_true(fd >= 0);
-    assert_int_equal(write(fd, "sk-secret\n", 10), 10);
-    close(fd);
+    assert_int_equal(bench_file_make(NULL), 0);
+    bench_file_write("sk-secret\n", 10);
     const char *answer = "HTTP/1.1 401 No\r\nConnection: close\r\n\r\n"
                          "{\"error\":{\"message\":\"sk-secret is wrong: sk-secret\"}}";
-    assert_int_equal(ask(answer, NULL, path, 60, &e), STATUS_UNAUTHENTICATED);
+    assert_int_equal(ask(answer, NULL, bench_file, 60, &e), STATUS_UNAUTHENTICATED);
     assert_non_null(strstr(e.text, "refuses the key of --api-key-file: HTTP 401: "
                                    "********* is wrong: *********"));
     assert_non_null(strstr(script.requests[0], "\r\nAuthorization: Bearer sk-secret\r\n"));
-    unlink(path);
-    assert_int_equal(ask(answer, NULL, path, 60, &e), STATUS_IO);
+    unlink(bench_file);
+    assert_int_equal(ask(answer, NULL, bench_file, 60, &e), STATUS_IO);
     assert_non_null(strstr(e.text, "--api-key-file: cannot read the API keys in /tmp/"));
 }
 

@@ -1,5 +1,6 @@
 /* Traces read, bad ones refused; prompts that share what was shared and are as long as they were.
  */
+#include "unit/bench/bench_file.h"
 #include "support/near.h"
 #include "support/tokenizer_model.h"
 
@@ -18,36 +19,14 @@
 
 #define HEADER "{\"schema\": \"firstlight-trace/1\", \"block_tokens\": 32, \"started\": \"x\"}\n"
 
-static char path[] = "/tmp/firstlight-replay-XXXXXX";
 static const struct replay_options defaults = {.speed = 1};
-
-static int set_up(void **state)
-{
-    (void)state;
-    int fd = mkstemp(path);
-    return fd < 0 ? -1 : close(fd);
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    return unlink(path);
-}
-
-static void write_bytes(const char *bytes, size_t len)
-{
-    FILE *f = fopen(path, "w");
-    assert_non_null(f);
-    assert_int_equal(fwrite(bytes, 1, len, f), len);
-    assert_int_equal(fclose(f), 0);
-}
 
 static struct replay read_with(const char *text, const struct replay_options *o)
 {
     struct replay r;
     struct err err = {0};
-    write_bytes(text, strlen(text));
-    if (replay_read(&r, path, o, &err))
+    bench_file_write(text, strlen(text));
+    if (replay_read(&r, bench_file, o, &err))
         fail_msg("%s", err.text);
     return r;
 }
@@ -164,10 +143,10 @@ static void bad_lines_are_named(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct replay r;
         struct err err = {0};
-        char place[sizeof path + 8];
-        snprintf(place, sizeof place, "%s%s", path, cases[i].line);
-        write_bytes(cases[i].text, strlen(cases[i].text));
-        enum status st = replay_read(&r, path, &defaults, &err);
+        char place[sizeof bench_file + 8];
+        snprintf(place, sizeof place, "%s%s", bench_file, cases[i].line);
+        bench_file_write(cases[i].text, strlen(cases[i].text));
+        enum status st = replay_read(&r, bench_file, &defaults, &err);
         replay_fini(&r);
         if (st != STATUS_INVALID || !strstr(err.text, place) || !strstr(err.text, cases[i].what))
             fail_msg("case %zu: status %d, \"%s\"", i, st, err.text);
@@ -223,12 +202,12 @@ static void any_bytes_may_come(void **state)
         for (uint32_t n = 1 + random_below(&random, 4); n > 0; n--)
             text[random_below(&random, sizeof good - 1)] =
                 bytes[random_below(&random, sizeof bytes - 1)];
-        write_bytes(text, random_below(&random, 4) ? sizeof good - 1
-                                                   : random_below(&random, sizeof good));
-        enum status st = replay_read(&r, path, &defaults, &err);
+        bench_file_write(text, random_below(&random, 4) ? sizeof good - 1
+                                                        : random_below(&random, sizeof good));
+        enum status st = replay_read(&r, bench_file, &defaults, &err);
         if (st == STATUS_OK)
             check_read(&r);
-        else if (st != STATUS_INVALID || !strstr(err.text, path))
+        else if (st != STATUS_INVALID || !strstr(err.text, bench_file))
             fail_msg("%s", err.text);
         n_read += st == STATUS_OK;
         n_refused += st != STATUS_OK;
@@ -247,11 +226,11 @@ static void a_line_without_end(void **state)
     static const char head[] = "{\"timestamp\": 1, \"input_length\": 1, \"output_length\": 1}";
     memset(bytes, ' ', LIMIT_REPLAY_LINE + 1);
     memcpy(bytes, head, sizeof head - 1);
-    write_bytes(bytes, LIMIT_REPLAY_LINE);
-    assert_int_equal(replay_read(&r, path, &defaults, &err), STATUS_OK);
+    bench_file_write(bytes, LIMIT_REPLAY_LINE);
+    assert_int_equal(replay_read(&r, bench_file, &defaults, &err), STATUS_OK);
     replay_fini(&r);
-    write_bytes(bytes, LIMIT_REPLAY_LINE + 1);
-    assert_int_equal(replay_read(&r, path, &defaults, &err), STATUS_INVALID);
+    bench_file_write(bytes, LIMIT_REPLAY_LINE + 1);
+    assert_int_equal(replay_read(&r, bench_file, &defaults, &err), STATUS_INVALID);
     assert_non_null(strstr(err.text, ":1: the line is longer than"));
     replay_fini(&r);
     mem_free(bytes);
@@ -269,13 +248,13 @@ static void too_many_tokens(void **state)
     (void)state;
     for (unsigned i = 0; i <= LIMIT_REPLAY_TOKENS / LIMIT_CONTEXT; i++)
         buf_puts(&text, line);
-    write_bytes(text.data, text.len);
+    bench_file_write(text.data, text.len);
     buf_fini(&text);
-    assert_int_equal(replay_read(&r, path, &o, &err), STATUS_INVALID);
+    assert_int_equal(replay_read(&r, bench_file, &o, &err), STATUS_INVALID);
     assert_non_null(strstr(err.text, "--num-requests"));
     replay_fini(&r);
     o.num_requests = LIMIT_REPLAY_TOKENS / LIMIT_CONTEXT;
-    assert_int_equal(replay_read(&r, path, &o, &err), STATUS_OK);
+    assert_int_equal(replay_read(&r, bench_file, &o, &err), STATUS_OK);
     replay_fini(&r);
 }
 
@@ -568,5 +547,5 @@ int main(void)
         cmocka_unit_test(words_that_are_tokens_and_bos),
         cmocka_unit_test(workload_of_the_result),
     };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, bench_file_make, bench_file_remove);
 }

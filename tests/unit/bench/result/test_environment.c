@@ -1,3 +1,4 @@
+#include "unit/bench/bench_file.h"
 #include "support/cmocka_all.h"
 
 #include "base/cpu.h"
@@ -8,17 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-static char path[] = "/tmp/firstlight-environment-XXXXXX";
-
-/* A file with these bytes at `path`. */
-static void write_file(const char *bytes, size_t len)
-{
-    FILE *f = fopen(path, "wb");
-    assert_non_null(f);
-    assert_int_equal(fwrite(bytes, 1, len, f), len);
-    assert_int_equal(fclose(f), 0);
-}
 
 static const char *text_of(const json_t *root, const char *key)
 {
@@ -37,9 +27,9 @@ static json_t *made(const struct environment *e)
 /* The values of FIPS 180-4's examples. */
 static void the_models_sha256(void **state)
 {
-    struct environment e = {.target = "in-process", .model = "m", .model_path = path};
+    struct environment e = {.target = "in-process", .model = "m", .model_path = bench_file};
     (void)state;
-    write_file("abc", 3);
+    bench_file_write("abc", 3);
     json_t *root = made(&e);
     assert_string_equal(text_of(root, "model_sha256"),
                         "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
@@ -48,12 +38,12 @@ static void the_models_sha256(void **state)
 
     char *million = malloc(1000000 + 100000); /* more than is read at a time */
     memset(million, 'a', 1100000);
-    write_file(million, 1000000);
+    bench_file_write(million, 1000000);
     root = made(&e);
     assert_string_equal(text_of(root, "model_sha256"),
                         "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
     json_decref(root);
-    write_file(million, 1100000);
+    bench_file_write(million, 1100000);
     root = made(&e);
     assert_string_equal(text_of(root, "model_sha256"),
                         "6aafaf4ef7899e48a5590041668ae9a810e9156a9924ea484e3594072192fbd4");
@@ -121,19 +111,6 @@ static void a_model_that_cannot_be_read(void **state)
     assert_non_null(strstr(err.text, "/tmp: Is a directory"));
 }
 
-static int make_path(void **state)
-{
-    int fd = mkstemp(path);
-    (void)state;
-    return fd < 0 || close(fd);
-}
-
-static int remove_path(void **state)
-{
-    (void)state;
-    return unlink(path);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -142,5 +119,5 @@ int main(void)
         cmocka_unit_test(a_server_elsewhere),
         cmocka_unit_test(a_model_that_cannot_be_read),
     };
-    return cmocka_run_group_tests(tests, make_path, remove_path);
+    return cmocka_run_group_tests(tests, bench_file_make, bench_file_remove);
 }

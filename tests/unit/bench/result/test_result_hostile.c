@@ -3,6 +3,7 @@
 #include "bench/result/compare.h"
 #include "bench/result/history.h"
 #include "bench/result/require.h"
+#include "unit/bench/bench_file.h"
 #include "support/cmocka_all.h"
 #include "support/random.h"
 
@@ -25,16 +26,7 @@ static const char sample[] =
     "\"\"}, \"lines\": [{\"name\": \"\", \"style\": \"\", \"points\": [[1, 2]]}], \"marks\": "
     "[{\"x\": 1, \"label\": \"\"}]}]}";
 
-static char path[] = "/tmp/test_result_hostile.XXXXXX";
 static struct result good;
-
-static void write_bytes(const char *bytes, size_t len)
-{
-    FILE *f = fopen(path, "w");
-    assert_non_null(f);
-    assert_int_equal(fwrite(bytes, 1, len, f), len);
-    assert_int_equal(fclose(f), 0);
-}
 
 static void compare_both(const struct result *a, const struct result *b)
 {
@@ -63,9 +55,9 @@ static bool use(const char *bytes, size_t len)
     struct require require = {.metric = "ttft_p50"};
     double value;
     bool holds;
-    write_bytes(bytes, len);
-    if (result_read(&r, path, &err)) {
-        assert_non_null(strstr(err.text, path));
+    bench_file_write(bytes, len);
+    if (result_read(&r, bench_file, &err)) {
+        assert_non_null(strstr(err.text, bench_file));
         assert_null(r.root);
         return false;
     }
@@ -175,21 +167,17 @@ static void test_changed_bytes(void **state)
 
 static int make_file(void **state)
 {
-    (void)state;
     struct err err = {0};
-    int fd = mkstemp(path);
-    if (fd < 0)
+    if (bench_file_make(state))
         return 1;
-    close(fd);
-    write_bytes(sample, sizeof sample - 1);
-    return result_read(&good, path, &err) != STATUS_OK;
+    bench_file_write(sample, sizeof sample - 1);
+    return result_read(&good, bench_file, &err) != STATUS_OK;
 }
 
 static int remove_file(void **state)
 {
-    (void)state;
     result_fini(&good);
-    return unlink(path);
+    return bench_file_remove(state);
 }
 
 int main(void)
