@@ -100,7 +100,7 @@ static enum status start(struct child_server *child, const struct bench_blocking
         .arg = (void *)options.model,
     };
     if (mode == BLOCKING_SYNC)
-        options.engine = "cpu-sync";
+        options.engine_name = "cpu-sync";
     enum status status = options_engine(&options, &server.engine, err);
     server.engine.n_slots = b->at_once;
     return status == STATUS_OK ? child_server_start(child, &server, err) : status;
@@ -143,7 +143,7 @@ static void stop_all(struct job *job)
 static enum status describe_own(struct job *job, struct err *err)
 {
     const struct options *o = &job->b->target->options;
-    const struct engine_kind *kind = engine_kind_find(o->engine, err);
+    const struct engine_kind *kind = engine_kind_find(o->engine_name, err);
     if (!kind)
         return err->code;
     const struct environment e = {
@@ -151,10 +151,10 @@ static enum status describe_own(struct job *job, struct err *err)
         .engine = kind->name,
         .model = job->loader.name,
         .model_path = o->model,
-        .threads = o->n_threads,
-        .cpu_levels = o->cpu_levels,
-        .activations = (enum activations)o->activations,
-        .kv_type = (enum kv_type)o->kv_type,
+        .threads = o->engine.n_threads,
+        .cpu_levels = o->engine.cpu_levels,
+        .activations = o->engine.activations,
+        .kv_type = o->engine.kv_type,
         .has_engine_options = true,
     };
     return environment_json(&job->environment, &e, err);
@@ -208,7 +208,7 @@ static void head_own(struct buf *out, const struct job *job)
     const char *engine = text_of(job->environment, "engine");
     buf_printf(out, "servers    one for each column, all up at once: %s, cpu-sync, %s; %s, ",
                engine, engine, text_of(job->environment, "cpu"));
-    table_count(out, job->b->target->options.n_threads, "thread");
+    table_count(out, job->b->target->options.engine.n_threads, "thread");
     buf_puts(out, "\nsync       the engine cpu-sync, which serves one request at a time\n");
 }
 

@@ -184,7 +184,7 @@ static const struct flag target_flags[] = {
 
 struct flag_group bench_common_target_flags(struct bench_target_options *o)
 {
-    if (!o->options.engine) { /* options_default is no constant expression */
+    if (!o->options.engine_name) { /* options_default is no constant expression */
         const char *model = o->options.model;
         o->options = options_default;
         o->options.model = model;
@@ -260,13 +260,13 @@ static enum status describe(struct bench_target *t, const struct bench_target_op
         .engine = o->url ? NULL : t->engine_name,
         .model = t->model,
         .model_path = o->url ? NULL : options->model,
-        .threads = o->url ? 0 : options->n_threads,
-        .cpu_levels = o->url ? 0 : options->cpu_levels,
+        .threads = o->url ? 0 : options->engine.n_threads,
+        .cpu_levels = o->url ? 0 : options->engine.cpu_levels,
         .has_engine_options = !o->url,
     };
     if (!o->url) {
-        e.activations = (enum activations)options->activations;
-        e.kv_type = (enum kv_type)options->kv_type;
+        e.activations = options->engine.activations;
+        e.kv_type = options->engine.kv_type;
     }
     return environment_json(&t->environment, &e, err);
 }
@@ -371,15 +371,17 @@ static void put_table(struct buf *table, const struct bench_requests *r)
 {
     const struct options *options = &r->options->options;
     const bool in_process = !r->options->url;
-    const struct engine_kind *kind = in_process ? engine_kind_find(options->engine, NULL) : NULL;
+    const struct engine_kind *kind =
+        in_process ? engine_kind_find(options->engine_name, NULL) : NULL;
     const struct streaming_setup setup = {
         .model = r->target->model,
         .engine = r->target->engine_name,
         .in_process = in_process,
         .sync = kind && kind->mode == ENGINE_SYNC,
-        .max_batch = options->max_batch_seqs > 0 ? options->max_batch_seqs : LIMIT_BATCH_SEQS,
-        .prefill_batch = options->max_step_prompts,
-        .prefill_tokens = options->max_step_prompt_tokens,
+        .max_batch =
+            options->engine.max_batch_seqs > 0 ? options->engine.max_batch_seqs : LIMIT_BATCH_SEQS,
+        .prefill_batch = options->engine.max_step_prompts,
+        .prefill_tokens = options->engine.max_step_prompt_tokens,
         .repeat_runs = r->common->repeat_runs,
     };
     table->failed |= !streaming_table(table, r->measurement, &setup, r->goodput);
@@ -399,9 +401,9 @@ static void set_settings(struct result *out, const struct bench_requests *r)
     if (!r->options->url)
         result_set(out, "batch",
                    json_pack("{s:o, s:o, s:o}", "max_batch_size",
-                             count_json(options->max_batch_seqs), "prefill_max_batch_size",
-                             count_json(options->max_step_prompts), "prefill_max_tokens",
-                             count_json(options->max_step_prompt_tokens)));
+                             count_json(options->engine.max_batch_seqs), "prefill_max_batch_size",
+                             count_json(options->engine.max_step_prompts), "prefill_max_tokens",
+                             count_json(options->engine.max_step_prompt_tokens)));
     if (r->goodput)
         result_set(out, "goodput",
                    json_pack("{s:f, s:f, s:f}", "ttft_ms", r->goodput->ttft_ms, "tpot_ms",

@@ -70,7 +70,7 @@ static enum status print_table(const struct args *a, const struct figures *f, st
 {
     const struct model_speed_options *s = &a->speed;
     struct buf table = {0};
-    buf_printf(&table, "%s, %u threads, depth %u, ", cpu_model_name(), a->options.n_threads,
+    buf_printf(&table, "%s, %u threads, depth %u, ", cpu_model_name(), a->options.engine.n_threads,
                s->depth);
     table_count(&table, a->common.repeat_runs, "run");
     buf_printf(&table, "\n%-8s %4s %8s %12s %12s %12s\n", "", "seqs", "tokens", "tokens/s", "min",
@@ -94,10 +94,10 @@ static enum status write_result(const struct args *a, const struct loader *loade
         .target = "in-process",
         .model = loader->name,
         .model_path = o->dummy ? o->dummy : o->model,
-        .threads = o->n_threads,
-        .cpu_levels = o->cpu_levels,
-        .activations = (enum activations)o->activations,
-        .kv_type = (enum kv_type)o->kv_type,
+        .threads = o->engine.n_threads,
+        .cpu_levels = o->engine.cpu_levels,
+        .activations = o->engine.activations,
+        .kv_type = o->engine.kv_type,
         .has_engine_options = true,
     };
     struct result result;

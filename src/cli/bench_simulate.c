@@ -5,6 +5,7 @@
 #include "bench/result/environment.h"
 #include "bench/kinds/simulation.h"
 #include "cli/bench_common.h"
+#include "engine/profile.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,8 +21,6 @@ struct args {
     const char *trace;
     const char *policies[MAX_POLICIES]; /* of engine_policy_at */
     uint32_t n_policies;
-    uint32_t decode_gap_ms;
-    bool no_prefix_cache;
 };
 
 static enum status add_policy(struct args *a, const char *text, size_t len, struct err *err)
@@ -87,10 +86,11 @@ static const struct flag own_flags[] = {
      FLAG_CUSTOM, FLAG_FIELD(args, simulation.engine.machine), .parse = parse_machine},
     {"--policies", "LIST", "which (default: all)",
      FLAG_CUSTOM, FLAG_FIELD(args, policies), .parse = parse_policies},
-    {"--profile", "NAME", "interactive|online|batch (default online)",
-     FLAG_TEXT, FLAG_FIELD(args, simulation.engine.engine.profile)},
+    {"--profile", "NAME", "presets:",
+     FLAG_TEXT, FLAG_FIELD(args, simulation.engine.engine.profile),
+     .names = engine_profile_at, .zero = PROFILE_DEFAULT},
     {"--max-decode-gap-ms", "N", "promised between two tokens of a stream (default: the profile's)",
-     FLAG_U32, FLAG_FIELD(args, decode_gap_ms), .min = 1, .max = 100000},
+     FLAG_U32, FLAG_FIELD(args, simulation.engine.engine.decode_gap_ms), .min = 1, .max = 100000},
     {"--max-batch-size", "N", "sequences of a step (default 64)",
      FLAG_U32, FLAG_FIELD(args, simulation.engine.engine.max_batch_seqs),
      .min = 1, .max = LIMIT_BENCH_IN_ENGINE},
@@ -100,7 +100,7 @@ static const struct flag own_flags[] = {
     {"--kv-blocks", "N", "blocks of 32 positions (default 4096)",
      FLAG_U32, FLAG_FIELD(args, simulation.engine.kv_blocks), .min = 1, .max = 1 << 20},
     {"--no-prefix-cache", NULL, "every prompt is computed whole",
-     FLAG_BOOL, FLAG_FIELD(args, no_prefix_cache)},
+     FLAG_BOOL, FLAG_FIELD(args, simulation.engine.engine.no_prefix_cache)},
     {"--ttft-ms", "MS", "goodput: the first token within (default 500)",
      FLAG_F64, FLAG_FIELD(args, simulation.ttft_ms), .min = 0, .max = 1e9},
     {"--gap-ms", "MS", "goodput: no longer gap between two tokens (default 200)",
@@ -113,8 +113,6 @@ static enum status check(struct args *a, struct replay *replay, struct err *err)
     struct simulation_options *o = &a->simulation;
     o->arrivals = (enum simulation_arrivals)a->arrivals;
     o->seed = a->common.seed;
-    o->engine.engine.no_prefix_cache = a->no_prefix_cache;
-    o->engine.engine.decode_gap_ms = (int32_t)a->decode_gap_ms;
     if ((o->arrivals == SIMULATION_TRACE) != (a->trace != NULL))
         return err_param(err, STATUS_INVALID, "--trace",
                          a->trace ? "--trace goes with --arrivals trace"
@@ -189,7 +187,7 @@ int bench_simulate_main(int argc, char **argv)
     int exit_code;
     args.common.warmup_runs = 0;
     args.simulation.engine.machine = simulate_machine_default;
-    args.simulation.engine.engine.profile = "online";
+    args.simulation.engine.engine.profile = PROFILE_DEFAULT;
     args.simulation.engine.engine.max_batch_seqs = LIMIT_BATCH_SEQS;
     args.simulation.engine.engine.n_slots = 2000;
     struct flag_set set = {

@@ -46,7 +46,7 @@ static const struct flag own_flags[] = {
 /* An endless decode on an engine that serves one request at a time leaves none for the others. */
 static enum status check_background(const struct bench_target_options *o, struct err *err)
 {
-    const struct engine_kind *kind = o->url ? NULL : engine_kind_find(o->options.engine, NULL);
+    const struct engine_kind *kind = o->url ? NULL : engine_kind_find(o->options.engine_name, NULL);
     if (kind && kind->mode == ENGINE_SYNC)
         return err_param(err, STATUS_INVALID, "--background",
                          "--background does not go with --engine %s, which serves one request at "
@@ -66,8 +66,8 @@ static enum status check(struct args *args, char **path, struct err *err)
         status = bench_aliases_model(&args->aliases, &o->model, path, err);
     if (status == STATUS_OK && args->asked.options.background > 0)
         status = check_background(&args->target, err);
-    if (!args->target.url && o->max_batch_seqs == 0)
-        o->max_batch_seqs = DEFAULT_BATCH;
+    if (!args->target.url && o->engine.max_batch_seqs == 0)
+        o->engine.max_batch_seqs = DEFAULT_BATCH;
     return status;
 }
 
@@ -136,7 +136,7 @@ int bench_streaming_main(int argc, char **argv)
         .asked.options = workload_default,
     };
     args.target.options = options_default;
-    args.target.options.max_step_prompts = DEFAULT_PREFILL_BATCH;
+    args.target.options.engine.max_step_prompts = DEFAULT_PREFILL_BATCH;
     struct flag_set set = {
         .command = COMMAND,
         .usage = "--model PATH [flags]",

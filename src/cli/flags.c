@@ -47,7 +47,7 @@ static enum status take_whole(const struct flag *f, void *field, const char *tex
     if ((double)v < f->min || (double)v > max)
         return out_of_range(f, text, err);
     if (f->kind == FLAG_U32)
-        *(uint32_t *)field = (uint32_t)v;
+        *(uint32_t *)field = v > 0 ? (uint32_t)v : f->none;
     else
         *(uint64_t *)field = v;
     return STATUS_OK;
@@ -84,6 +84,16 @@ static enum status take_choice(const struct flag *f, void *field, const char *te
     return bad_value(f, text, known, err);
 }
 
+static enum status take_name(const struct flag *f, void *field, const char *text, struct err *err)
+{
+    char known[256];
+    if (name_table_find(f->names, text, known, sizeof known) == NAME_TABLE_NONE)
+        return err_param(err, STATUS_INVALID, f->name, "%s: unknown \"%.40s\"; there are %s",
+                         f->name, text, known);
+    *(const char **)field = text;
+    return STATUS_OK;
+}
+
 static enum status take_value(const struct flag *f, void *field, const char *text, struct err *err)
 {
     switch (f->kind) {
@@ -105,6 +115,8 @@ static enum status take_value(const struct flag *f, void *field, const char *tex
         return STATUS_OK;
     case FLAG_CHOICE:
         return take_choice(f, field, text, err);
+    case FLAG_NAME:
+        return take_name(f, field, text, err);
     case FLAG_CUSTOM:
         return f->parse(field, text, err);
     }
@@ -168,6 +180,7 @@ static enum status unknown_flag(const struct flag_set *set, const char *word, st
 /* A flag of a set, with what is known of it while the words are read. */
 struct entry {
     const struct flag *flag;
+    const char *excludes; /* its own, or its group's */
     void *field;
     uint32_t before; /* FLAG_U32: the field's value before parsing */
     bool given;
@@ -183,10 +196,13 @@ static void list_flags(struct entries *out, const struct flag_set *set)
     out->n = 0;
     for (size_t g = 0; g < FLAG_GROUPS; g++) {
         for (size_t i = 0; i < set->groups[g].n_flags; i++) {
-            const struct flag *f = &set->groups[g].flags[i];
+            const struct flag_group *group = &set->groups[g];
+            const struct flag *f = &group->flags[i];
             struct entry *e = &out->list[out->n++];
             REQUIRE(out->n <= MAX_FLAGS);
-            *e = (struct entry){.flag = f, .field = (char *)set->groups[g].base + f->offset};
+            *e = (struct entry){.flag = f,
+                                .excludes = f->excludes ? f->excludes : group->excludes,
+                                .field = (char *)group->base + f->offset};
             if (f->kind == FLAG_U32)
                 e->before = *(uint32_t *)e->field;
         }
@@ -263,8 +279,8 @@ static enum status check_company(struct entries *all, struct err *err)
             continue;
         if (f->needs && !given_of(all, f->needs, known, sizeof known) && known[0] != '\0')
             return err_param(err, STATUS_INVALID, f->name, "%s goes with %s", f->name, known);
-        const struct flag *other =
-            f->excludes ? given_of(all, f->excludes, known, sizeof known) : NULL;
+        const char *excludes = all->list[i].excludes;
+        const struct flag *other = excludes ? given_of(all, excludes, known, sizeof known) : NULL;
         if (other)
             return err_param(err, STATUS_INVALID, f->name, "%s does not go with %s%s%s", f->name,
                              other->name, other->beside ? ": " : "",
@@ -306,25 +322,46 @@ enum status flags_parse(const struct flag_set *set, int argc, char **argv, bool 
     return parse(set, &all, argc, argv, help, err);
 }
 
+static void add_names(const struct flag *f, struct buf *help)
+{
+    const char *name, *about;
+    for (size_t i = 0; f->names(i, &name, &about); i++)
+        buf_printf(help, "\n%s%s: %s", name,
+                   f->zero && strcmp(name, f->zero) == 0 ? " (default)" : "", about);
+}
+
+/* All that the help says of a flag, in lines. */
+static void put_help(const struct flag *f, uint32_t before, struct buf *help)
+{
+    buf_puts(help, f->help);
+    if (f->names)
+        add_names(f, help);
+    else if (f->zero && before > 0)
+        buf_printf(help, " (default %u)", before);
+    else if (f->zero)
+        buf_printf(help, " (default: %s)", f->zero);
+    if (f->more)
+        f->more(f, help);
+}
+
 static void print_flag(const struct flag *f, uint32_t before)
 {
     char left[64];
+    struct buf help = {0};
+    put_help(f, before, &help);
     int n = snprintf(left, sizeof left, "  %s%s%s", f->name, f->value ? " " : "",
                      f->value ? f->value : "");
     if (n < HELP_COLUMN - 1)
         printf("%-*s", HELP_COLUMN, left);
     else
         printf("%s\n%*s", left, HELP_COLUMN, "");
-    for (const char *p = f->help; *p; p++) { /* line breaks keep the column */
+    for (const char *p = buf_str(&help); *p; p++) { /* line breaks keep the column */
         putchar(*p);
         if (*p == '\n')
             printf("%*s", HELP_COLUMN, "");
     }
-    if (f->zero && before > 0)
-        printf(" (default %u)", before);
-    else if (f->zero)
-        printf(" (default: %s)", f->zero);
     putchar('\n');
+    buf_fini(&help);
 }
 
 static void print_help(const struct flag_set *set, const struct entries *all)

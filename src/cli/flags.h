@@ -21,10 +21,13 @@
 #ifndef FIRSTLIGHT_CLI_FLAGS_H
 #define FIRSTLIGHT_CLI_FLAGS_H
 
+#include "base/buf.h"
 #include "base/err.h"
+#include "base/name_table.h"
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 enum flag_kind {
     FLAG_BOOL,   /* bool: takes no value */
@@ -34,7 +37,8 @@ enum flag_kind {
     FLAG_F64,    /* double, finite */
     FLAG_SIZE,   /* size_t bytes: "512M", "2G" */
     FLAG_TEXT,   /* const char *, borrowed from argv */
-    FLAG_CHOICE, /* int: index into choices */
+    FLAG_CHOICE, /* int or an enum: index into choices */
+    FLAG_NAME,   /* const char *, borrowed from argv: one of names */
     FLAG_CUSTOM, /* parse() says */
 };
 
@@ -45,14 +49,17 @@ struct flag {
     enum flag_kind kind;
     size_t offset;              /* of the field in the group's base */
     double min, max;            /* numbers */
+    uint32_t none;              /* FLAG_U32: what the field gets for a 0 */
     const char *const *choices; /* FLAG_CHOICE: NULL-terminated */
+    name_table_at *names;       /* FLAG_NAME; of any kind: the help ends with a line for each */
     enum status (*parse)(void *field, const char *text, struct err *err); /* FLAG_CUSTOM */
     /* FLAG_U32: the help ends with the value that the field has before parsing, with this text
-     * where that is 0. NULL: the help says itself. */
+     * where that is 0. With names: which of them is the default. NULL: the help says itself. */
     const char *zero;
+    void (*more)(const struct flag *f, struct buf *help); /* appends to the help; may be NULL */
     /* Other flags, "--a --b": without one of them, or beside one of them, this flag is an error.
      * Those that a command does not have do not count. */
-    const char *needs, *excludes;
+    const char *needs, *excludes; /* excludes is NULL: as the group has it; "": none */
     const char *beside; /* why other flags exclude this one: ends the error, may be NULL */
 };
 
@@ -64,10 +71,12 @@ struct flag_group {
     const struct flag *flags;
     size_t n_flags;
     void *base;
+    const char *excludes; /* of its flags that say nothing themselves; NULL: none */
 };
-#define FLAG_GROUP(array, base)                                                                    \
+#define FLAG_GROUP(array, base) FLAG_GROUP_BESIDE(array, base, NULL)
+#define FLAG_GROUP_BESIDE(array, base, excludes)                                                   \
     {                                                                                              \
-        (array), sizeof(array) / sizeof((array)[0]), (base)                                        \
+        (array), sizeof(array) / sizeof((array)[0]), (base), (excludes)                            \
     }
 #define FLAG_GROUPS 8
 

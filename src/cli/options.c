@@ -3,7 +3,10 @@
 #include "base/cpu.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "base/mem.h"
 #include "base/name_table.h"
+#include "engine/policy.h"
+#include "engine/profile.h"
 #include "model/write/requantize.h"
 #include "kernels/kv_layout.h"
 
@@ -13,12 +16,11 @@
 
 const struct options options_default = {
     .dtype = -1,
-    .engine = "auto",
-    .kv_type = -1,
-    .activations = ACTIVATIONS_INT8,
-    .cpu_mask = CPU_ALL,
-    .decode_gap_ms = OPTIONS_OF_PROFILE,
-    .max_queue_ms = OPTIONS_OF_PROFILE,
+    .engine_name = "auto",
+    .engine = {.activations = ACTIVATIONS_INT8,
+               .kv_type = KV_TYPES,
+               .cpu_levels = CPU_ALL,
+               .max_queue_ms = ENGINE_NONE},
 };
 
 static const char *const activation_names[] = {
@@ -32,18 +34,6 @@ static enum status parse_cpu_mask(void *field, const char *text, struct err *err
     return cpu_parse_mask(text, field, err);
 }
 
-/* One of the names that `at` lists. */
-static enum status parse_name(const char **field, const char *text, const char *flag,
-                              name_table_at *at, struct err *err)
-{
-    char known[256];
-    if (name_table_find(at, text, known, sizeof known) == NAME_TABLE_NONE)
-        return err_param(err, STATUS_INVALID, flag, "%s: unknown \"%.40s\"; there are %s", flag,
-                         text, known);
-    *field = text;
-    return STATUS_OK;
-}
-
 enum status options_parse_dtype(void *field, const char *text, struct err *err)
 {
     char known[64];
@@ -54,44 +44,42 @@ enum status options_parse_dtype(void *field, const char *text, struct err *err)
     return STATUS_OK;
 }
 
-static enum status parse_policy(void *field, const char *text, struct err *err)
+/* What each profile has for the number that a flag of struct options sets. */
+static void by_profile(const struct flag *f, struct buf *help)
 {
-    return parse_name(field, text, "--policy", engine_policy_at, err);
+    const char *name, *about;
+    for (size_t i = 0; engine_profile_at(i, &name, &about); i++) {
+        struct options o = {.engine.profile = name};
+        REQUIRE(profile_fill(&o.engine, NULL) == STATUS_OK);
+        uint32_t value = *(const uint32_t *)((const char *)&o + f->offset);
+        buf_printf(help, "%s%s %u", i == 0 ? "\n(" : ", ", name, value == f->none ? 0 : value);
+    }
+    buf_putc(help, ')');
 }
 
-static enum status parse_profile(void *field, const char *text, struct err *err)
-{
-    return parse_name(field, text, "--profile", engine_profile_at, err);
-}
-
-#define FIELD(name) FLAG_FIELD(options, name)
-/* Benchmarks have --url beside these flags. */
-#define NOT_OF_A_SERVER "--url"
+#define FIELD(name)     FLAG_FIELD(options, name)
+#define NOT_OF_A_SERVER "--url" /* of benchmarks, which have it beside these flags */
 
 // clang-format off
 static const struct flag model_flags[] = {
     {"--model", "PATH", "GGUF file, or Hugging Face folder",
-     FLAG_TEXT, FIELD(model)},
+     FLAG_TEXT, FIELD(model), .excludes = ""}, /* with --url it is a name */
     {"--dummy-weights", "CONFIG.json", "random weights of the shape that a config.json has, for\n"
                                        "measuring speed: all text is noise (--dtype, default q4_0)",
-     FLAG_TEXT, FIELD(dummy), .excludes = NOT_OF_A_SERVER},
+     FLAG_TEXT, FIELD(dummy)},
     {"--dtype", "NAME", "quantise the weights while loading: q8_0, q4_0, f16, bf16, f32\n"
                         "(default: as the files have them)",
-     FLAG_CUSTOM, FIELD(dtype), .parse = options_parse_dtype, .excludes = NOT_OF_A_SERVER},
+     FLAG_CUSTOM, FIELD(dtype), .parse = options_parse_dtype},
     {"--threads", "N", "threads that compute (default: all usable processors)",
-     FLAG_U32, FIELD(n_threads), .min = 1, .max = LIMIT_THREADS,
-     .excludes = NOT_OF_A_SERVER},
+     FLAG_U32, FIELD(engine.n_threads), .min = 1, .max = LIMIT_THREADS},
     {"--activations", "int8|f32", "f32 is the exact path (default int8)",
-     FLAG_CHOICE, FIELD(activations), .choices = activation_names,
-     .excludes = NOT_OF_A_SERVER},
+     FLAG_CHOICE, FIELD(engine.activations), .choices = activation_names},
     {"--kv-type", "f32|f16|bf16|q8_0", "cached keys and values (default bf16;\n"
                                           "f32 with --activations f32)",
-     FLAG_CHOICE, FIELD(kv_type), .choices = kv_layout_names,
-     .excludes = NOT_OF_A_SERVER},
+     FLAG_CHOICE, FIELD(engine.kv_type), .choices = kv_layout_names},
     {"--cpu-mask", "MASK", "kernel levels: -avx512 leaves one out, avx2 keeps only that,\n"
                            "c is plain C (default: all this machine has)",
-     FLAG_CUSTOM, FIELD(cpu_mask), .parse = parse_cpu_mask,
-     .excludes = NOT_OF_A_SERVER},
+     FLAG_CUSTOM, FIELD(engine.cpu_levels), .parse = parse_cpu_mask},
 };
 
 static const struct flag text_flags[] = {
@@ -105,60 +93,49 @@ static const struct flag text_flags[] = {
 
 static const struct flag engine_flags[] = {
     {"--engine", "NAME", "engine, see firstlight engines (default auto)",
-     FLAG_TEXT, FIELD(engine), .excludes = NOT_OF_A_SERVER},
+     FLAG_TEXT, FIELD(engine_name)},
     {"--ctx", "N", "positions of one request (default: the model's, if memory allows)",
-     FLAG_U32, FIELD(n_ctx), .min = 1, .max = LIMIT_CONTEXT,
-     .excludes = NOT_OF_A_SERVER},
+     FLAG_U32, FIELD(engine.n_ctx), .min = 1, .max = LIMIT_CONTEXT},
     {"--kv-memory", "SIZE", "memory for cached keys and values, e.g. 512M\n"
                             "(default: chosen from what is available)",
-     FLAG_SIZE, FIELD(kv_memory), .excludes = NOT_OF_A_SERVER},
+     FLAG_SIZE, FIELD(engine.kv_memory)},
     {"--max-batch-size", "N", "requests that share a step at most (default 64)",
-     FLAG_U32, FIELD(max_batch_seqs), .min = 1, .max = LIMIT_BATCH_TOKENS,
-     .excludes = NOT_OF_A_SERVER},
+     FLAG_U32, FIELD(engine.max_batch_seqs), .min = 1, .max = LIMIT_BATCH_TOKENS},
     {"--prefill-max-batch-size", "N", "prompts that one step computes at most",
-     FLAG_U32, FIELD(max_step_prompts), .min = 1, .max = LIMIT_BATCH_TOKENS, .zero = "no bound",
-     .excludes = NOT_OF_A_SERVER},
+     FLAG_U32, FIELD(engine.max_step_prompts), .min = 1, .max = LIMIT_BATCH_TOKENS,
+     .zero = "no bound"},
     {"--prefill-max-tokens", "N", "tokens of prompts in one step at most (default: no bound)",
-     FLAG_U32, FIELD(max_step_prompt_tokens), .min = 1, .max = LIMIT_BATCH_TOKENS,
-     .excludes = NOT_OF_A_SERVER},
-    {"--profile", "NAME", "interactive: the smallest TTFT for few users; online (default): TTFT\n"
-                          "under load; batch: throughput first. Presets of --max-decode-gap-ms,\n"
-                          "--max-active-requests and --max-queue-ms",
-     FLAG_CUSTOM, FIELD(profile), .parse = parse_profile,
-     .excludes = NOT_OF_A_SERVER},
-    {"--max-decode-gap-ms", "MS", "pause that running streams are promised at most; 0: none is\n"
-                                  "(interactive 50, online 100, batch 0)",
-     FLAG_U32, FIELD(decode_gap_ms), .max = 600000,
-     .excludes = NOT_OF_A_SERVER},
+     FLAG_U32, FIELD(engine.max_step_prompt_tokens), .min = 1, .max = LIMIT_BATCH_TOKENS},
+    {"--profile", "NAME", "presets of --max-decode-gap-ms, --max-active-requests and\n"
+                          "--max-queue-ms:",
+     FLAG_NAME, FIELD(engine.profile), .names = engine_profile_at, .zero = PROFILE_DEFAULT},
+    {"--max-decode-gap-ms", "MS", "pause that running streams are promised at most; 0: none is",
+     FLAG_U32, FIELD(engine.decode_gap_ms), .max = 600000, .none = ENGINE_NONE,
+     .more = by_profile},
     {"--max-active-requests", "N", "requests that run at once, in turns when a step does not hold\n"
                                    "all (default: as many as can be without a longer gap)",
-     FLAG_U32, FIELD(max_active), .min = 1, .max = LIMIT_SLOTS_MOST,
-     .excludes = NOT_OF_A_SERVER},
+     FLAG_U32, FIELD(engine.max_active), .min = 1, .max = LIMIT_SLOTS_MOST},
     {"--max-queued-requests", "N", "requests that wait at most; more are refused\n"
                                    "(default: as many as are known at once)",
-     FLAG_U32, FIELD(max_queued_requests), .min = 1, .max = LIMIT_SLOTS_MOST,
-     .excludes = NOT_OF_A_SERVER},
+     FLAG_U32, FIELD(engine.max_queued_requests), .min = 1, .max = LIMIT_SLOTS_MOST},
     {"--max-queued-tokens", "N", "tokens of prompts that are still to be computed at most;\n"
-                                 "more are refused (default: serve 262144, others no bound)",
-     FLAG_U32, FIELD(max_queued_tokens), .min = 1, .max = UINT32_MAX,
-     .excludes = NOT_OF_A_SERVER},
+                                 "more are refused",
+     FLAG_U32, FIELD(engine.max_queued_tokens), .min = 1, .max = UINT32_MAX,
+     .zero = "no bound"},
     {"--max-queue-ms", "MS", "time that the prompts which wait take to compute at most; more are\n"
-                             "refused; 0: no bound (serve: interactive 10000, online 30000,\n"
-                             "batch 0; others 0)",
-     FLAG_U32, FIELD(max_queue_ms), .max = 3600000,
-     .excludes = NOT_OF_A_SERVER},
-    {"--policy", "NAME", "who is prefilled next: srpf (shortest remaining first, the default),\n"
-                         "fifo, pack, lookahead, priority",
-     FLAG_CUSTOM, FIELD(policy), .parse = parse_policy,
-     .excludes = NOT_OF_A_SERVER},
-    {"--no-prefix-cache", NULL, "compute every prompt whole", FLAG_BOOL, FIELD(no_prefix_cache),
-     .excludes = NOT_OF_A_SERVER},
+                             "refused; 0: no bound, as it is by default except for serve",
+     FLAG_U32, FIELD(engine.max_queue_ms), .max = 3600000, .none = ENGINE_NONE,
+     .more = by_profile},
+    {"--policy", "NAME", "who is prefilled next:",
+     FLAG_NAME, FIELD(engine.policy), .names = engine_policy_at, .zero = POLICY_DEFAULT},
+    {"--no-prefix-cache", NULL, "compute every prompt whole",
+     FLAG_BOOL, FIELD(engine.no_prefix_cache)},
 };
 // clang-format on
 
 struct flag_group options_model_flags(struct options *o)
 {
-    return (struct flag_group)FLAG_GROUP(model_flags, o);
+    return (struct flag_group)FLAG_GROUP_BESIDE(model_flags, o, NOT_OF_A_SERVER);
 }
 
 struct flag_group options_text_flags(struct options *o)
@@ -168,70 +145,45 @@ struct flag_group options_text_flags(struct options *o)
 
 struct flag_group options_engine_flags(struct options *o)
 {
-    return (struct flag_group)FLAG_GROUP(engine_flags, o);
+    return (struct flag_group)FLAG_GROUP_BESIDE(engine_flags, o, NOT_OF_A_SERVER);
 }
 
 enum status options_check(struct options *o, struct err *err)
 {
+    struct engine_options *e = &o->engine;
     uint32_t machine = cpu_detect();
     if (!o->model && !o->dummy)
         return err_param(err, STATUS_INVALID, "--model",
                          "--model PATH is required; `make model` fetches " OPTIONS_DEFAULT_MODEL);
-    if (o->cpu_mask != 0 && !(machine & CPU_AVX2))
+    if (e->cpu_levels != 0 && !(machine & CPU_AVX2))
         return err_set(err, STATUS_UNSUPPORTED,
                        "this processor (%s) has no AVX2, FMA and F16C, which firstlight needs; "
                        "--cpu-mask c runs it in plain C, slowly",
                        cpu_model_name());
-    o->cpu_levels = machine & o->cpu_mask;
-    if (o->n_threads == 0)
-        o->n_threads = (uint32_t)cpu_usable_count();
-    if (o->n_threads > LIMIT_THREADS)
-        o->n_threads = LIMIT_THREADS;
-    if (o->kv_type < 0)
-        o->kv_type = o->activations == ACTIVATIONS_F32 ? KV_F32 : KV_BF16;
+    e->cpu_levels &= machine;
+    if (e->n_threads == ENGINE_UNSET)
+        e->n_threads = (uint32_t)cpu_usable_count();
+    if (e->n_threads > LIMIT_THREADS)
+        e->n_threads = LIMIT_THREADS;
+    if (e->kv_type == KV_TYPES)
+        e->kv_type = e->activations == ACTIVATIONS_F32 ? KV_F32 : KV_BF16;
     return STATUS_OK;
 }
 
 struct backend_options options_backend(const struct options *o)
 {
     return (struct backend_options){
-        .n_threads = (int)o->n_threads,
-        .cpu_levels = o->cpu_levels,
-        .activations = (enum activations)o->activations,
-        .kv_type = (enum kv_type)o->kv_type,
+        .n_threads = (int)o->engine.n_threads,
+        .cpu_levels = o->engine.cpu_levels,
+        .activations = o->engine.activations,
+        .kv_type = o->engine.kv_type,
     };
-}
-
-/* As the engine's options have it: 0 leaves it to the profile. */
-static int32_t of_profile(uint32_t ms)
-{
-    if (ms == OPTIONS_OF_PROFILE)
-        return 0;
-    return ms > 0 ? (int32_t)ms : -1;
 }
 
 enum status options_engine(const struct options *o, struct engine_options *out, struct err *err)
 {
-    *out = (struct engine_options){
-        .kind = engine_kind_find(o->engine, err),
-        .n_threads = (int)o->n_threads,
-        .cpu_levels = o->cpu_levels,
-        .activations = (enum activations)o->activations,
-        .kv_type = (enum kv_type)o->kv_type,
-        .n_ctx = o->n_ctx,
-        .kv_memory = o->kv_memory,
-        .max_batch_seqs = o->max_batch_seqs,
-        .max_step_prompts = o->max_step_prompts,
-        .max_step_prompt_tokens = o->max_step_prompt_tokens,
-        .profile = o->profile,
-        .policy = o->policy,
-        .max_active = o->max_active,
-        .decode_gap_ms = of_profile(o->decode_gap_ms),
-        .no_prefix_cache = o->no_prefix_cache,
-        .max_queued_requests = o->max_queued_requests,
-        .max_queued_tokens = o->max_queued_tokens,
-        .max_queue_ms = o->max_queue_ms == OPTIONS_OF_PROFILE ? -1 : of_profile(o->max_queue_ms),
-    };
+    *out = o->engine;
+    out->kind = engine_kind_find(o->engine_name, err);
     return out->kind ? STATUS_OK : err->code;
 }
 
@@ -255,7 +207,7 @@ static enum status load(const struct options *o, bool model_only, struct loader 
         .dummy = o->dummy != NULL,
         .recast = o->dtype >= 0,
         .dtype = o->dtype >= 0 ? (enum tensor_type)o->dtype : TENSOR_Q4_0,
-        .n_threads = (int)o->n_threads,
+        .n_threads = (int)o->engine.n_threads,
         .progress = terminal ? show_progress : NULL,
     };
     enum status st = loader_open_with(out, &loader, err);

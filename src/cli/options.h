@@ -13,8 +13,6 @@
 /* What `make model` fetches. */
 #define OPTIONS_DEFAULT_MODEL "models/SmolLM2-135M-Instruct.Q4_1.gguf"
 
-#define OPTIONS_OF_PROFILE UINT32_MAX
-
 enum sampling_source { SAMPLING_OF_MODEL, SAMPLING_OF_NOBODY };
 
 /* Starts as options_default; the flags write into it; options_check completes it. */
@@ -24,24 +22,11 @@ struct options {
     int sampling_defaults;     /* enum sampling_source */
     const char *dummy;         /* a config.json instead of the model; NULL: none */
     int dtype; /* enum tensor_type that the weights are quantised to; -1: as they are */
-    const char *engine;
-    uint32_t n_threads;      /* 0 until options_check: all usable processors */
-    uint32_t n_ctx;          /* 0: the model's, bounded by memory */
-    size_t kv_memory;        /* 0: chosen from what is available */
-    int kv_type;             /* enum kv_type; -1 until options_check: as the activations want it */
-    int activations;         /* enum activations */
-    uint32_t max_batch_seqs; /* 0: the engine's default */
-    uint32_t max_step_prompts;       /* 0: no bound */
-    uint32_t max_step_prompt_tokens; /* 0: no bound */
-    const char *profile;             /* NULL: the engine's default */
-    const char *policy;
-    uint32_t max_active;                             /* 0: the engine's default */
-    uint32_t max_queued_requests, max_queued_tokens; /* 0: the engine's default */
-    uint32_t decode_gap_ms;                          /* 0: nothing promised; OPTIONS_OF_PROFILE */
-    uint32_t max_queue_ms;                           /* 0: no bound; OPTIONS_OF_PROFILE */
-    bool no_prefix_cache;
-    uint32_t cpu_mask;
-    uint32_t cpu_levels; /* set by options_check: the machine's, masked */
+    const char *engine_name; /* see engine_kind_find */
+    /* What the flags say of an engine. Until options_check cpu_levels is a mask of what the machine
+     * has, and kv_type is KV_TYPES: as the activations want it. Only a server has to bound its
+     * queue, so max_queue_ms is ENGINE_NONE at first. */
+    struct engine_options engine;
 };
 extern const struct options options_default;
 
@@ -59,8 +44,8 @@ enum status options_check(struct options *o, struct err *err);
  * are the caller's. */
 struct backend_options options_backend(const struct options *o);
 
-/* After options_check: what the flags say of an engine; slots and batch are the caller's. An engine
- * that is unknown, or not available here, is an error. */
+/* After options_check: o->engine with its kind; slots and batch are the caller's. An engine that is
+ * unknown, or not available here, is an error. */
 enum status options_engine(const struct options *o, struct engine_options *out, struct err *err);
 
 /* loader_open with progress on stderr when that is a terminal. */

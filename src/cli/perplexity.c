@@ -200,7 +200,7 @@ static enum status prepare(struct job *job, struct err *err)
     size_t n_vocab = job->loader.model->config.n_vocab;
     size_t n_scored = (size_t)job->n_windows * (job->window - job->first_scored - 1);
     bool compare = job->args->compare;
-    kernels_fill(&job->kernels, job->args->options.cpu_levels);
+    kernels_fill(&job->kernels, job->args->options.engine.cpu_levels);
     enum status st = score_init(&job->score, &job->kernels, n_vocab, compare ? n_scored : 0, err);
     if (!st)
         st = score_init(&job->exact_score, &job->kernels, n_vocab, 0, err);
@@ -242,8 +242,8 @@ static void print_json(struct job *job)
         "{s:f, s:f, s:I, s:i, s:i, s:f, s:s, s:s, s:o}", "perplexity", r.perplexity,
         "standard_error", r.standard_error, "scored_tokens", (json_int_t)job->score.n, "windows",
         (int)job->n_windows, "ctx", (int)job->window, "tokens_per_s", tokens_per_s(job),
-        "activations", o->activations == ACTIVATIONS_F32 ? "f32" : "int8", "kv_type",
-        kv_layout_names[o->kv_type], "model", report_text(o->model, strlen(o->model)));
+        "activations", o->engine.activations == ACTIVATIONS_F32 ? "f32" : "int8", "kv_type",
+        kv_layout_names[o->engine.kv_type], "model", report_text(o->model, strlen(o->model)));
     if (job->exact) {
         struct score_kl_result kl = score_kl(&job->score);
         r = score_perplexity(&job->exact_score);

@@ -42,7 +42,6 @@ struct args {
     uint32_t rate_burst_s;
     uint32_t max_per_address;
     uint32_t max_connections;
-    uint32_t slots;
     size_t request_memory, unsent_memory;
     const char *record;
     const char *warm_prompts;
@@ -93,7 +92,7 @@ static const struct flag own_flags[] = {
                                "and a list with commas",
      FLAG_CUSTOM, FLAG_FIELD(args, access), .parse = parse_hosts},
     {"--max-requests", "N", "requests known at once; more get 429 (default 1024)",
-     FLAG_U32, FLAG_FIELD(args, slots), .min = 1, .max = LIMIT_SLOTS_MOST},
+     FLAG_U32, FLAG_FIELD(args, options.engine.n_slots), .min = 1, .max = LIMIT_SLOTS_MOST},
     {"--max-requests-per-client", "N", "requests under way of one API key or, without keys, one\n"
                                        "address; more get 429 (default: no bound)",
      FLAG_U32, FLAG_FIELD(args, max_per_client), .min = 1, .max = LIMIT_SLOTS_MOST},
@@ -231,7 +230,7 @@ static enum status run(struct args *args, struct err *err)
     enum status st = options_check(&args->options, err);
     if (st)
         return st;
-    if (args->warm_prompts && args->options.no_prefix_cache)
+    if (args->warm_prompts && args->options.engine.no_prefix_cache)
         return err_set(err, STATUS_INVALID,
                        "--warm-prompts needs the prefix cache, which "
                        "--no-prefix-cache turns off");
@@ -271,11 +270,6 @@ static enum status run(struct args *args, struct err *err)
         .arg = args,
     };
     st = options_engine(&args->options, &server.engine, err);
-    server.engine.n_slots = args->slots;
-    if (server.engine.max_queued_tokens == 0)
-        server.engine.max_queued_tokens = LIMIT_QUEUED_TOKENS;
-    if (args->options.max_queue_ms == OPTIONS_OF_PROFILE)
-        server.engine.max_queue_ms = 0; /* the profile's */
     if (!st && args->record)
         st = trace_create(&server.record_fd, args->record, err);
     if (st)
@@ -315,6 +309,8 @@ int serve_main(int argc, char **argv)
     };
     struct err err;
     int exit_code;
+    args.options.engine.max_queued_tokens = LIMIT_QUEUED_TOKENS;
+    args.options.engine.max_queue_ms = ENGINE_UNSET; /* the profile's */
     if (!flags_read(&set, argc, argv, &exit_code))
         return exit_code;
     log_set_level((enum log_level)args.log_level);

@@ -52,27 +52,35 @@ const struct engine_kind *engine_kind_at(size_t i); /* NULL past the end */
 const struct engine_kind *engine_kind_find(const char *name, struct err *err);
 bool engine_kind_available(const struct engine_kind *k, char *why, size_t why_size);
 
+/* A number of struct engine_options that is ENGINE_UNSET gets the default that its comment names,
+ * so a struct that is all zero but for a few fields says only those. ENGINE_NONE, where a comment
+ * has it, is the opposite of a default: nothing is promised, or there is no bound. */
+#define ENGINE_UNSET 0
+#define ENGINE_NONE  UINT32_MAX
+
 struct engine_options {
-    const struct engine_kind *kind;
-    int n_threads; /* 0: all usable processors */
+    const struct engine_kind *kind; /* NULL: auto's */
+    uint32_t n_threads;             /* unset: all usable processors */
     uint32_t cpu_levels;
     enum activations activations;
     enum kv_type kv_type;
-    uint32_t n_ctx;            /* positions of one request; 0: the model's, bounded by memory */
-    size_t kv_memory;          /* bytes of the KV pool; 0: chosen from what is available */
-    uint32_t n_slots;          /* requests known at once; 0: LIMIT_SLOTS */
-    uint32_t max_batch_seqs;   /* 0: LIMIT_BATCH_SEQS */
-    uint32_t max_batch_tokens; /* 0: LIMIT_BATCH_TOKENS */
-    uint32_t max_step_prompts; /* prompts that one step computes a part of; 0: no bound */
-    uint32_t max_step_prompt_tokens; /* and their tokens in one step; 0: no bound */
-    const char *policy;              /* NULL: the default; see engine_policy_about */
-    const char *profile;             /* NULL: the default; what is 0 above and below is its */
-    uint32_t max_active;   /* admitted at once; 0: while a promised gap is kept, else one batch */
-    int32_t decode_gap_ms; /* promised between two tokens of a stream; -1: nothing */
+    uint32_t n_ctx;            /* positions of one request; unset: the model's, if memory allows */
+    size_t kv_memory;          /* bytes of the KV pool; unset: chosen from what is available */
+    uint32_t n_slots;          /* requests known at once; unset: LIMIT_SLOTS */
+    uint32_t max_batch_seqs;   /* unset: LIMIT_BATCH_SEQS */
+    uint32_t max_batch_tokens; /* unset: LIMIT_BATCH_TOKENS */
+    uint32_t max_step_prompts; /* prompts that one step computes a part of; unset: no bound */
+    uint32_t max_step_prompt_tokens; /* and their tokens in one step; unset: no bound */
+    const char *policy;              /* NULL: the default; see engine_policy_at */
+    const char *profile;             /* NULL: the default; see engine_profile_at */
+    uint32_t max_active; /* admitted at once; unset: while a promised gap is kept, else one batch */
     bool no_prefix_cache;
-    uint32_t max_queued_requests; /* not yet admitted; 0: as many as there are slots */
-    uint32_t max_queued_tokens;   /* of prompts, still to be computed; 0: no bound */
-    int32_t max_queue_ms;         /* that they take to compute; 0: the profile's; -1: no bound */
+    uint32_t max_queued_requests; /* not yet admitted; unset: as many as there are slots */
+    uint32_t max_queued_tokens;   /* of prompts, still to be computed; unset: ENGINE_NONE */
+    /* Unset, these are the profile's: profile_fill. */
+    uint32_t decode_gap_ms; /* promised between two tokens of a stream; or ENGINE_NONE */
+    uint32_t max_queue_ms;  /* that the prompts which wait take to compute; or ENGINE_NONE */
+    double efficiency;      /* see scheduler_limits */
 };
 
 /* The names that `policy` and `profile` take, and what each is for; false past the end. */
@@ -87,7 +95,7 @@ struct engine_info {
     int n_threads;
     bool prefix_cache;            /* it is on */
     const char *policy, *profile; /* static */
-    int32_t decode_gap_ms;        /* promised; 0: nothing is */
+    int64_t decode_gap_us;        /* promised; 0: nothing is */
     uint32_t max_queued_requests;
     struct backend_memory memory;
     size_t slots_memory;

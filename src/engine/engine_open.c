@@ -17,50 +17,39 @@ static uint32_t smaller(uint32_t a, uint32_t b)
 
 static uint32_t or_default(uint32_t value, uint32_t otherwise)
 {
-    return value > 0 ? value : otherwise;
+    return value != ENGINE_UNSET ? value : otherwise;
 }
 
-static int32_t or_preset(int32_t asked, int32_t preset)
+static int64_t us_of(uint32_t ms, int64_t none)
 {
-    return asked != 0 ? asked : preset;
+    return ms == ENGINE_NONE ? none : ms * INT64_C(1000);
 }
 
-/* What the profile decides where the options do not. */
-static bool set_promises(struct engine *e, const struct engine_options *o, uint32_t n_layers,
-                         struct err *err)
-{
-    const struct profile *p = profile_find(o->profile, err);
-    if (!p)
-        return false;
-    int32_t gap_ms = or_preset(o->decode_gap_ms, p->decode_gap_ms);
-    int32_t queue_ms = or_preset(o->max_queue_ms, p->max_queue_ms);
-    e->limits.decode_gap_us = gap_ms > 0 ? gap_ms * INT64_C(1000) : 0;
-    e->limits.park_slice_us = n_layers * LAYER_US;
-    e->limits.efficiency = p->efficiency;
-    e->profile = p->name;
-    e->max_queue_us = queue_ms > 0 ? queue_ms * INT64_C(1000) : INT64_MAX;
-    return true;
-}
-
-/* Sequences, rows, slots: the limits of a step and of the engine. */
+/* Sequences, rows, slots, promises: the limits of a step and of the engine. */
 static enum status set_limits(struct engine *e, const struct engine_options *o, uint32_t n_layers,
                               struct err *err)
 {
     struct scheduler_limits *l = &e->limits;
+    struct engine_options filled = *o;
     e->policy = policy_find(o->policy ? o->policy : POLICY_DEFAULT, err);
-    if (!e->policy || !set_promises(e, o, n_layers, err))
+    if (!e->policy || profile_fill(&filled, err) != STATUS_OK)
         return STATUS_INVALID;
+    e->profile = filled.profile;
+    l->decode_gap_us = us_of(filled.decode_gap_ms, 0);
+    l->park_slice_us = n_layers * LAYER_US;
+    l->efficiency = filled.efficiency;
+    e->max_queue_us = us_of(filled.max_queue_ms, INT64_MAX);
     l->max_active = o->max_active;
     e->cache_on = !o->no_prefix_cache && e->mode != ENGINE_SYNC;
     e->n_slots = or_default(o->n_slots, LIMIT_SLOTS);
     e->max_queued_requests = or_default(o->max_queued_requests, e->n_slots);
-    e->max_queued_tokens = or_default(o->max_queued_tokens, UINT32_MAX);
+    e->max_queued_tokens = or_default(o->max_queued_tokens, ENGINE_NONE);
     l->max_tokens = or_default(o->max_batch_tokens, LIMIT_BATCH_TOKENS);
     l->max_seqs = e->mode == ENGINE_SYNC ? 1 : or_default(o->max_batch_seqs, LIMIT_BATCH_SEQS);
     l->max_seqs = smaller(l->max_seqs, smaller(e->n_slots, l->max_tokens));
     l->max_prefill_seqs = or_default(o->max_step_prompts, l->max_seqs);
     l->max_prefill_tokens = or_default(o->max_step_prompt_tokens, l->max_tokens);
-    if (l->max_active == 0) /* a promise bounds them by itself */
+    if (l->max_active == ENGINE_UNSET) /* a promise bounds them by itself */
         l->max_active = l->decode_gap_us > 0 ? e->n_slots : l->max_seqs;
     if (e->mode == ENGINE_SYNC)
         l->max_active = 1;
@@ -95,7 +84,7 @@ static enum status open_backend(struct engine *e, const struct engine_parts *par
         return status;
     e->n_ctx = sizing.n_ctx;
     struct backend_options options = {
-        .n_threads = o->n_threads > 0 ? o->n_threads : cpu_usable_count(),
+        .n_threads = o->n_threads > 0 ? (int)o->n_threads : cpu_usable_count(),
         .cpu_levels = o->cpu_levels,
         .activations = o->activations,
         .kv_type = o->kv_type,
@@ -282,7 +271,7 @@ void engine_info(const struct engine *e, struct engine_info *out)
         .prefix_cache = e->cache_on,
         .policy = e->policy->name,
         .profile = e->profile,
-        .decode_gap_ms = (int32_t)(e->limits.decode_gap_us / 1000),
+        .decode_gap_us = e->limits.decode_gap_us,
         .max_queued_requests = e->max_queued_requests,
         .slots_memory = e->n_slots * sizeof *e->slots +
                         (size_t)e->n_slots * e->kv.table_size * sizeof *e->kv.tables,

@@ -1,14 +1,17 @@
 #include "engine/profile.h"
 
 #include "base/name_table.h"
-#include "engine/engine.h"
 
+// clang-format off
 static const struct profile profiles[] = {
-    {"interactive", "the smallest TTFT for few users; streams pause at most 50 ms", 50, 0.6, 10000},
-    {"online", "p99 TTFT under half a second at the highest goodput; pauses of at most 100 ms", 100,
-     0.8, 30000},
-    {"batch", "throughput first; nothing promised to streams", -1, 0.95, -1},
+    {"interactive", "few users, the smallest TTFT",
+     .decode_gap_ms = 50, .max_queue_ms = 10000, .efficiency = 0.6},
+    {"online", "many users, TTFT p99 with the highest goodput",
+     .decode_gap_ms = 100, .max_queue_ms = 30000, .efficiency = 0.8},
+    {"batch", "throughput",
+     .decode_gap_ms = ENGINE_NONE, .max_queue_ms = ENGINE_NONE, .efficiency = 0.95},
 };
+// clang-format on
 #define PROFILES (sizeof profiles / sizeof profiles[0])
 
 const struct profile *profile_at(size_t i)
@@ -26,4 +29,19 @@ const struct profile *profile_find(const char *name, struct err *err)
         return &profiles[i];
     err_param(err, STATUS_INVALID, "profile", "unknown profile %.64s; there are %s", name, known);
     return NULL;
+}
+
+enum status profile_fill(struct engine_options *o, struct err *err)
+{
+    const struct profile *p = profile_find(o->profile, err);
+    if (!p)
+        return STATUS_INVALID;
+    o->profile = p->name;
+    if (o->decode_gap_ms == ENGINE_UNSET)
+        o->decode_gap_ms = p->decode_gap_ms;
+    if (o->max_queue_ms == ENGINE_UNSET)
+        o->max_queue_ms = p->max_queue_ms;
+    if (o->efficiency <= 0)
+        o->efficiency = p->efficiency;
+    return STATUS_OK;
 }

@@ -46,9 +46,9 @@ static void put_loaded(struct buf *out, const struct server *s)
     put_text(out, "profile", i->profile);
     buf_printf(out,
                ",\"n_ctx\":%u,\"slots\":%u,\"threads\":%d,\"kv_blocks\":%u,\"prefix_cache\":%s,"
-               "\"max_decode_gap_ms\":%d,\"max_queued_requests\":%u",
+               "\"max_decode_gap_ms\":%lld,\"max_queued_requests\":%u",
                i->n_ctx, i->n_slots, i->n_threads, i->n_kv_blocks, truth(i->prefix_cache),
-               i->decode_gap_ms, i->max_queued_requests);
+               (long long)i->decode_gap_us / 1000, i->max_queued_requests);
     put_sampling(out, s);
 }
 
@@ -145,8 +145,8 @@ static void put_window(struct buf *out, const struct server *s, struct event_win
     put_view(out, "itl", &v[EVENT_WINDOW_ITL], true, true);
     buf_putc(out, ',');
     put_view(out, "step", &v[EVENT_WINDOW_STEP], true, false);
-    buf_printf(out, ",\"gap\":{\"promised_ms\":%d,\"p95_ms\":%.3f,\"p99_ms\":%.3f,",
-               s->info.decode_gap_ms, ms_of(&v[EVENT_WINDOW_ITL], 0.95),
+    buf_printf(out, ",\"gap\":{\"promised_ms\":%lld,\"p95_ms\":%.3f,\"p99_ms\":%.3f,",
+               (long long)s->info.decode_gap_us / 1000, ms_of(&v[EVENT_WINDOW_ITL], 0.95),
                ms_of(&v[EVENT_WINDOW_ITL], 0.99));
 }
 

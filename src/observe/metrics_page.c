@@ -174,7 +174,7 @@ static void put_engine(const struct report_page *p, const struct engine_info *in
             s->parked);
     gauge(p, "firstlight_decode_gap_promised_seconds",
           "Between two tokens of a stream at most; 0: nothing is promised.",
-          info->decode_gap_ms / 1e3);
+          (double)info->decode_gap_us / 1e6);
     counter(p, "firstlight_gap_missed_total",
             "Steps whose decodes alone take longer than the promised gap.", s->gap_missed);
     prometheus_family(p->out, "firstlight_engine_busy_seconds_total", "counter",

@@ -251,7 +251,7 @@ static void check(struct sim *s)
 static struct engine_options random_options(struct sim *s)
 {
     struct random *r = &s->random;
-    static const int32_t gaps_ms[] = {-1, 2, 10, 50};
+    static const uint32_t gaps_ms[] = {ENGINE_NONE, 2, 10, 50};
     uint32_t policies = 0;
     while (policy_at(policies))
         policies++;

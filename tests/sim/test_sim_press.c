@@ -243,7 +243,7 @@ static void report(const struct sim *s, const struct worst *w)
 /* --- scenarios ------------------------------------------------------------------------------ */
 
 /* Beside other programs: steps take five times the usual time, more or less. */
-static struct sim *open_slow(int32_t bound_ms)
+static struct sim *open_slow(uint32_t bound_ms)
 {
     struct sim *s = mem_zalloc(sizeof *s);
     assert_non_null(s);
@@ -364,7 +364,7 @@ static void hundreds_of_crowds(void **state)
     struct sim *s = mem_zalloc(sizeof *s);
     struct worst all = {.refused = INFINITY};
     uint32_t refused = 0, cached = 0;
-    static const int32_t bounds_ms[] = {3000, 10000, 30000};
+    static const uint32_t bounds_ms[] = {3000, 10000, 30000};
     for (uint64_t seed = 0; seed < SEEDS; seed++) {
         struct worst w = {.refused = INFINITY};
         open_sim(s, seed, (struct engine_options){.max_queue_ms = bounds_ms[seed % 3]});

@@ -210,6 +210,21 @@ def test_params_refuse(tmp_path, file, old, new, message):
     assert result.returncode == 1 and message in result.stdout + result.stderr
 
 
+def test_profiles(tmp_path):
+    for name in ["src/engine/profile.c", "src/engine/profile.h", "src/engine/policy.c",
+                 "src/engine/policy.h", "docs/scheduling.md"]:
+        write(tmp_path / name, (REPOSITORY / name).read_text())
+    assert run_tool("check-profiles", tmp_path).returncode == 0
+    rows, page = tmp_path / "src/engine/profile.c", tmp_path / "docs/scheduling.md"
+    rows.write_text(rows.read_text().replace(".decode_gap_ms = 50,", ".decode_gap_ms = 51,"))
+    assert run_tool("check-profiles", tmp_path).returncode == 1
+    assert run_tool("check-profiles", "--write", tmp_path).returncode == 0
+    assert " promised | 51 | " in page.read_text()
+    assert run_tool("check-profiles", tmp_path).returncode == 0
+    page.write_text(page.read_text().replace("| `fifo` |", "| `fofi` |"))
+    assert run_tool("check-profiles", tmp_path).returncode == 1
+
+
 def test_embed_page(tmp_path):
     write(tmp_path / "b.js", "// b\n" * 100)
     write(tmp_path / "lib/a.min.js", "// a\n")

@@ -7,6 +7,8 @@
 
 struct args {
     uint32_t threads;
+    uint32_t pause;
+    const char *pet;
     uint64_t seed;
     float top_p;
     double rate;
@@ -17,6 +19,16 @@ struct args {
 };
 
 static const char *const types[] = {"f32", "f16", NULL};
+
+static bool pet_at(size_t i, const char **name, const char **about)
+{
+    static const char *const pets[][2] = {{"cat", "purrs"}, {"dog", "barks"}};
+    if (i >= 2)
+        return false;
+    *name = pets[i][0];
+    *about = pets[i][1];
+    return true;
+}
 
 // clang-format off
 static const struct flag flags[] = {
@@ -36,6 +48,8 @@ static const struct flag flags[] = {
      .beside = "it is all there is"},
     {"--odd", NULL, "of others", FLAG_BOOL, FLAG_FIELD(args, json), .needs = "--none",
      .excludes = "--alone"},
+    {"--pause", "MS", "a pause", FLAG_U32, FLAG_FIELD(args, pause), .max = 9, .none = UINT32_MAX},
+    {"--pet", "NAME", "a pet", FLAG_NAME, FLAG_FIELD(args, pet), .names = pet_at},
 };
 // clang-format on
 
@@ -89,6 +103,18 @@ static void takes_values_of_every_kind(void **state)
     assert_false(o.help);
 }
 
+static void takes_zeros_and_names_that_mean_something(void **state)
+{
+    (void)state;
+    struct outcome o;
+    assert_int_equal(PARSE(&o, "--pause", "0", "--pet", "dog"), STATUS_OK);
+    assert_true(o.args.pause == UINT32_MAX);
+    assert_string_equal(o.args.pet, "dog");
+    assert_int_equal(PARSE(&o, "--pause", "9"), STATUS_OK);
+    assert_int_equal(o.args.pause, 9);
+    assert_null(o.args.pet);
+}
+
 static void keeps_defaults_and_takes_the_last(void **state)
 {
     (void)state;
@@ -126,6 +152,39 @@ static void flags_in_the_company_they_need(void **state)
     assert_int_equal(PARSE(&o, "--jitter", "1", "--help"), STATUS_OK);
 }
 
+/* All flags of a group exclude another, but for those that say something else. */
+static void a_group_excludes_for_all_its_flags(void **state)
+{
+    (void)state;
+    // clang-format off
+    static const struct flag others[] = {
+        {"--shy", NULL, "", FLAG_BOOL, FLAG_FIELD(args, json)},
+        {"--bold", NULL, "", FLAG_BOOL, FLAG_FIELD(args, json), .excludes = ""},
+        {"--own", NULL, "", FLAG_BOOL, FLAG_FIELD(args, json), .excludes = "--type"},
+    };
+    // clang-format on
+    static const struct {
+        const char *words[4];
+        const char *param; /* NULL: fine */
+    } cases[] = {
+        {{"test", "--shy", "--rate=1"}, "--shy"}, {{"test", "--rate=1", "--shy"}, "--shy"},
+        {{"test", "--shy", "--type=f16"}, NULL},  {{"test", "--bold", "--rate=1"}, NULL},
+        {{"test", "--own", "--rate=1"}, NULL},    {{"test", "--own", "--type=f16"}, "--own"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct args args = {0};
+        struct err err = {0};
+        bool help;
+        struct flag_set set = {
+            .groups = {FLAG_GROUP(flags, &args), FLAG_GROUP_BESIDE(others, &args, "--rate")},
+        };
+        enum status status = flags_parse(&set, 3, (char **)cases[i].words, &help, &err);
+        assert_int_equal(status, cases[i].param ? STATUS_INVALID : STATUS_OK);
+        if (cases[i].param)
+            assert_string_equal(err.param, cases[i].param);
+    }
+}
+
 static void errors_name_the_flag(void **state)
 {
     (void)state;
@@ -148,6 +207,8 @@ static void errors_name_the_flag(void **state)
         {{"--rate", "1e7"}, "--rate", "between 0 and 1000000"},
         {{"--rate", "nan"}, "--rate", "a number"},
         {{"--type", "f8"}, "--type", "one of f32, f16"},
+        {{"--pause", "10"}, "--pause", "between 0 and 9, found 10"},
+        {{"--pet", "cow"}, "--pet", "--pet: unknown \"cow\"; there are cat, dog"},
         {{"--json=1"}, "--json", "no value"},
         {{"--thread", "1"}, "--thread", "did you mean --threads?"},
         {{"--absolutely-not"}, "--absolutely-not", "--help"},
@@ -180,9 +241,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(takes_values_of_every_kind),
+        cmocka_unit_test(takes_zeros_and_names_that_mean_something),
         cmocka_unit_test(keeps_defaults_and_takes_the_last),
         cmocka_unit_test(positionals_are_what_is_no_flag),
         cmocka_unit_test(flags_in_the_company_they_need),
+        cmocka_unit_test(a_group_excludes_for_all_its_flags),
         cmocka_unit_test(errors_name_the_flag),
         cmocka_unit_test(suggests_only_what_is_close),
     };
