@@ -102,13 +102,13 @@ static const struct flag own_flags[] = {
     {"--max-tokens-per-second", "N", "tokens a second of the same, read and generated; while a\n"
                                      "client is over it, its requests get 429 (default: no bound)",
      FLAG_F64, FLAG_FIELD(args, token_rate), .min = 0.001, .max = 1e9},
-    {"--rate-burst", "SECONDS", "of both, that a client may use at once (default 10)",
-     FLAG_U32, FLAG_FIELD(args, rate_burst_s), .min = 1, .max = 86400},
+    {"--rate-burst", "SECONDS", "of both, that a client may use at once",
+     FLAG_U32, FLAG_FIELD(args, rate_burst_s), .min = 1, .max = 86400, .zero = "none"},
     {"--max-connections-per-address", "N", "connections at once of one address, on all\n"
-                                           "ports; more get 429 (default: no bound)",
-     FLAG_U32, FLAG_FIELD(args, max_per_address), .min = 1, .max = 65536},
-    {"--max-connections", "N", "connections at once; more get 503 (default 1024)",
-     FLAG_U32, FLAG_FIELD(args, max_connections), .min = 1, .max = 65536},
+                                           "ports; more get 429",
+     FLAG_U32, FLAG_FIELD(args, max_per_address), .min = 1, .max = 65536, .zero = "no bound"},
+    {"--max-connections", "N", "connections at once; more get 503",
+     FLAG_U32, FLAG_FIELD(args, max_connections), .min = 1, .max = 65536, .zero = "no bound"},
     {"--max-request-memory", "SIZE",
      "of the bodies of all requests until they are tokens; one client\n"
      "has at most half, more get 503 (default: an eighth of the memory\n"
@@ -123,11 +123,11 @@ static const struct flag own_flags[] = {
     {"--request-timeout", "SECONDS", "for a whole answer, waiting included; then 408\n"
                                      "(default: none; a request may ask for less)",
      FLAG_U32, FLAG_FIELD(args, request_timeout_s), .min = 1, .max = LIMIT_TIMEOUT_SECONDS},
-    {"--drain-timeout", "SECONDS", "time for running requests after SIGTERM (default 30)",
-     FLAG_U32, FLAG_FIELD(args, drain_seconds), .max = 86400},
+    {"--drain-timeout", "SECONDS", "time for running requests after SIGTERM",
+     FLAG_U32, FLAG_FIELD(args, drain_seconds), .max = 86400, .zero = "none"},
     {"--sse-comment", "SECONDS", "a stream that was silent for so long gets a comment, so that\n"
-                                 "proxies keep it (default 15)",
-     FLAG_U32, FLAG_FIELD(args, sse_comment_seconds), .min = 1, .max = 86400},
+                                 "proxies keep it",
+     FLAG_U32, FLAG_FIELD(args, sse_comment_seconds), .min = 1, .max = 86400, .zero = "none"},
     {"--warm-prompts", "FILE", "prompts to have in the prefix cache from the start, one request\n"
                                "in JSON a line: {\"messages\": [...]} or {\"prompt\": ...}",
      FLAG_TEXT, FLAG_FIELD(args, warm_prompts)},

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from limits_header import limit
 
 SUBCOMMANDS = ["serve", "run", "engines", "inspect", "tokenize", "logits", "perplexity", "bench",
                "version"]
@@ -198,3 +199,59 @@ def test_help_states_the_command_s_own_default(run, command, flag, default):
     """Also after a flag that sets another value."""
     text = run("bench", command, flag, 7, "--help").stdout
     assert default in " ".join(text[text.index(f"  {flag} "):].split()[:16])
+
+
+@pytest.mark.parametrize("flag, name", [
+    ("--max-requests", "LIMIT_SLOTS"),
+    ("--max-batch-size", "LIMIT_BATCH_SEQS"),
+    ("--max-queued-tokens", "LIMIT_QUEUED_TOKENS"),
+    ("--max-connections", "LIMIT_CONNECTIONS"),
+    ("--max-connections-per-address", "LIMIT_ADDRESS_CONNECTIONS"),
+    ("--max-requests-per-second", "LIMIT_REQUEST_RATE"),
+    ("--max-tokens-per-second", "LIMIT_TOKEN_RATE"),
+    ("--rate-burst", "LIMIT_RATE_BURST_SECONDS"),
+    ("--drain-timeout", "LIMIT_DRAIN_SECONDS"),
+    ("--sse-comment", "LIMIT_SSE_COMMENT_SECONDS"),
+])
+def test_help_of_serve_states_its_defaults(run, flag, name):
+    text = run("serve", "--help").stdout
+    default = f"(default {limit(name)})" if limit(name) > 0 else "(default: no bound)"
+    entry = text.split(f"\n  {flag} ")[1].split("\n  --")[0]
+    assert default in " ".join(entry.split())
+
+
+@pytest.mark.parametrize("command, flag, name", [
+    ("serve", "--threads", "LIMIT_THREADS"),
+    ("serve", "--max-requests", "LIMIT_SLOTS_MOST"),
+    ("serve", "--grpc-coalesce-ms", "LIMIT_COALESCE_MS"),
+    ("serve", "--request-timeout", "LIMIT_TIMEOUT_SECONDS"),
+    ("bench streaming", "--warmup-runs", "LIMIT_BENCH_RUNS"),
+    ("bench streaming", "--repeat-runs", "LIMIT_BENCH_RUNS"),
+    ("bench streaming", "--timeout", "LIMIT_BENCH_SECONDS"),
+    ("bench streaming", "--background", "LIMIT_BENCH_BACKGROUND"),
+])
+def test_a_flag_takes_its_limit_and_no_more(run, command, flag, name):
+    assert run(*command.split(), flag, limit(name), "--help").returncode == 0
+    fails(run(*command.split(), flag, limit(name) + 1, "--help"), flag, f"and {limit(name)},")
+
+
+@pytest.mark.parametrize("first, repeated, name, too_many", [
+    ("compare --before none.json", "--after none.json", "LIMIT_COMPARE_FILES", "at most {} files"),
+    ("history", "none.json", "LIMIT_RESULT_FILES", "unexpected argument"),
+    ("report --html none.html", "none.json", "LIMIT_REPORT_FILES", "at most {} files"),
+])
+def test_a_bench_takes_so_many_files(run, tmp_path, first, repeated, name, too_many):
+    """As many as the limit are looked for, and not found."""
+    most = limit(name)
+    command = ["bench", *first.split()]
+    fine = run(*command, *most * repeated.split(), cwd=tmp_path)
+    assert fine.returncode == 1 and "none.json: No such file" in fine.stderr
+    fails(run(*command, *(most + 1) * repeated.split(), cwd=tmp_path), too_many.format(most))
+
+
+def test_bench_compare_takes_so_many_requirements(run, tmp_path):
+    most = limit("LIMIT_REQUIREMENTS")
+    arguments = ["bench", "compare", "--after", "none.json"]
+    requirement = ["--require", "ttft_p50<1"]
+    fails(run(*arguments, *most * requirement, cwd=tmp_path), "none.json")
+    fails(run(*arguments, *(most + 1) * requirement, cwd=tmp_path), f"at most {most} of them")

@@ -5,6 +5,7 @@ import json
 import signal
 import time
 
+from limits_header import limit
 from wire import connect, error_of, post_bytes, raw, read_response, request
 
 BODY_LIMIT = 8 << 20
@@ -36,6 +37,15 @@ def test_body_limit_counts_decoded_bytes(small):
             sock.sendall(chunk)
         sock.sendall(b"1\r\n")
         assert read_response(sock)[0] == 413
+
+
+def test_a_path_that_takes_no_body_reads_a_short_one(small):
+    most = limit("LIMIT_BODY_UNASKED")
+    for size in (most, most + 1):
+        head = b"GET /health HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % size
+        status, _, body = raw(small, head + b"x" * size)
+        assert status == (200 if size == most else 413)
+    assert f"at most {most} bytes" in error_of(body)["message"]
 
 
 def test_expect_is_not_continued_beyond_the_limit(small):
