@@ -197,6 +197,38 @@ static void test_sampling_rows(void **state)
     }
 }
 
+/* As far as the limit, and one further. */
+static void test_limits(void **state)
+{
+    (void)state;
+    char members[LIMIT_CACHE_SALT_BYTES + 32];
+    const struct {
+        const char *name;
+        int sign, most;
+    } numbers[] = {
+        {"priority", 1, LIMIT_PRIORITY},
+        {"priority", -1, LIMIT_PRIORITY},
+        {"timeout", 1, LIMIT_TIMEOUT_SECONDS},
+    };
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        const char *name = numbers[i].name;
+        int n = numbers[i].sign * numbers[i].most;
+        snprintf(members, sizeof members, "\"%s\":%d", name, n);
+        accepted(OPENAI_CHAT, members);
+        snprintf(members, sizeof members, "\"%s\":%d", name, n + numbers[i].sign);
+        refused(OPENAI_CHAT, members, name);
+    }
+    for (int over = 0; over < 2; over++) {
+        snprintf(members, sizeof members, "\"cache_salt\":\"%0*d\"", LIMIT_CACHE_SALT_BYTES + over,
+                 0);
+        if (over)
+            refused(OPENAI_CHAT, members, "cache_salt");
+        else
+            accepted(OPENAI_CHAT, members);
+    }
+    refused(OPENAI_CHAT, "\"cache_salt\":\"\"", "cache_salt");
+}
+
 static const struct {
     int kinds; /* 1 chat, 2 completions */
     const char *name;
@@ -523,6 +555,7 @@ int main(void)
         cmocka_unit_test(test_values),
         cmocka_unit_test(test_ranges),
         cmocka_unit_test(test_sampling_rows),
+        cmocka_unit_test(test_limits),
         cmocka_unit_test(test_unsupported),
         cmocka_unit_test(test_messages),
         cmocka_unit_test(test_bad_messages),

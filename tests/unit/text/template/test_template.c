@@ -251,6 +251,64 @@ static void test_bounds(void **state)
     mem_free(large);
 }
 
+static enum status render_text(const char *source, struct err *err)
+{
+    struct buf text = {0};
+    *err = (struct err){0};
+    enum status st = render(source, "{}", &text, NULL, err);
+
+    buf_fini(&text);
+    return st;
+}
+
+/* Each as far as its limit, and one further. */
+static void test_limits(void **state)
+{
+    static const char *const blocks[][3] = {
+        {"(", "1", ")"}, {"[", "1", "]"}, {"-", "1", ""}, {"{% if 1 %}", "", "{% endif %}"}};
+    static const struct {
+        const char *source; /* with a number in it */
+        int most;
+        const char *word;
+    } rows[] = {
+        {"{{ range(%d) | length }}", LIMIT_TEMPLATE_RANGE, "at most 100000 items"},
+        /* The statement and the outermost list take one each. */
+        {"{%% set ns = namespace(l=[]) %%}{%% for i in range(%d) %%}{%% set ns.l = [ns.l] %%}"
+         "{%% endfor %%}{{ ns.l }}",
+         LIMIT_TEMPLATE_FRAMES - 2, "at most 1024 nested evaluations"},
+        {"{%% set s = 'x' * 1048576 %%}{%% for i in range(32) %%}{{ s[:%d - 31 * 1048576] if "
+         "loop.last else s }}{%% endfor %%}{{ 'y' if %d > 33554432 }}",
+         LIMIT_TEMPLATE_OUTPUT, "at most 33554432 bytes of output"},
+    };
+    struct err err;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        for (int over = 0; over < 2; over++) {
+            char source[300];
+            int n = rows[i].most + over;
+
+            snprintf(source, sizeof(source), rows[i].source, n, n);
+            assert_int_equal(render_text(source, &err) != STATUS_OK, over);
+            if (over && !strstr(err.text, rows[i].word))
+                fail_msg("%s", err.text);
+        }
+    }
+    for (size_t i = 0; i < sizeof(blocks) / sizeof(*blocks); i++) {
+        for (size_t over = 0; over < 2; over++) { /* the innermost expression is a level too */
+            char *inner =
+                nested(blocks[i][0], blocks[i][1], blocks[i][2], LIMIT_TEMPLATE_DEPTH - 1 + over);
+            struct buf source = {0};
+
+            buf_printf(&source, blocks[i][0][0] == '{' ? "%s" : "{{ %s }}", inner);
+            assert_int_equal(render_text(buf_str(&source), &err),
+                             over ? STATUS_TOO_LARGE : STATUS_OK);
+            mem_free(inner);
+            buf_fini(&source);
+        }
+    }
+}
+
 /* The caller's own limit holds too, and is the same afterwards. */
 static void test_output_limit(void **state)
 {
@@ -379,10 +437,11 @@ static void test_golden(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_output),       cmocka_unit_test(test_errors),
-        cmocka_unit_test(test_nesting),      cmocka_unit_test(test_bounds),
-        cmocka_unit_test(test_output_limit), cmocka_unit_test(test_trusted),
-        cmocka_unit_test(test_nul),          cmocka_unit_test(test_golden),
+        cmocka_unit_test(test_output),  cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_nesting), cmocka_unit_test(test_bounds),
+        cmocka_unit_test(test_limits),  cmocka_unit_test(test_output_limit),
+        cmocka_unit_test(test_trusted), cmocka_unit_test(test_nul),
+        cmocka_unit_test(test_golden),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
