@@ -341,7 +341,7 @@ static void put_help(const struct flag *f, uint32_t before, struct buf *help)
     else if (f->zero)
         buf_printf(help, " (default: %s)", f->zero);
     if (f->more)
-        f->more(f, help);
+        f->more(f, before, help);
 }
 
 static void print_flag(const struct flag *f, uint32_t before)

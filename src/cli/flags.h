@@ -56,7 +56,8 @@ struct flag {
     /* FLAG_U32: the help ends with the value that the field has before parsing, with this text
      * where that is 0. With names: which of them is the default. NULL: the help says itself. */
     const char *zero;
-    void (*more)(const struct flag *f, struct buf *help); /* appends to the help; may be NULL */
+    /* FLAG_U32: ends the help, by the value that the field has before parsing; may be NULL. */
+    void (*more)(const struct flag *f, uint32_t before, struct buf *help);
     /* Other flags, "--a --b": without one of them, or beside one of them, this flag is an error.
      * Those that a command does not have do not count. */
     const char *needs, *excludes; /* excludes is NULL: as the group has it; "": none */

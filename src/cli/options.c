@@ -44,10 +44,15 @@ enum status options_parse_dtype(void *field, const char *text, struct err *err)
     return STATUS_OK;
 }
 
-/* What each profile has for the number that a flag of struct options sets. */
-static void by_profile(const struct flag *f, struct buf *help)
+/* What each profile has for the number that a flag of struct options sets, where the command leaves
+ * it to them. */
+static void by_profile(const struct flag *f, uint32_t before, struct buf *help)
 {
     const char *name, *about;
+    if (before == ENGINE_NONE) {
+        buf_puts(help, " (default 0)");
+        return;
+    }
     for (size_t i = 0; engine_profile_at(i, &name, &about); i++) {
         struct options o = {.engine.profile = name};
         REQUIRE(profile_fill(&o.engine, NULL) == STATUS_OK);
@@ -123,7 +128,7 @@ static const struct flag engine_flags[] = {
      FLAG_U32, FIELD(engine.max_queued_tokens), .min = 1, .max = UINT32_MAX,
      .zero = "no bound"},
     {"--max-queue-ms", "MS", "time that the prompts which wait take to compute at most; more are\n"
-                             "refused; 0: no bound, as it is by default except for serve",
+                             "refused; 0: no bound",
      FLAG_U32, FIELD(engine.max_queue_ms), .max = 3600000, .none = ENGINE_NONE,
      .more = by_profile},
     {"--policy", "NAME", "who is prefilled next:",

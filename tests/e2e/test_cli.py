@@ -220,6 +220,13 @@ def test_help_of_serve_states_its_defaults(run, flag, name):
     assert default in " ".join(entry.split())
 
 
+def test_serve_alone_leaves_the_bound_of_its_queue_to_the_profile(run):
+    for command in ("serve", "run"):
+        entry = run(command, "--help").stdout.split("\n  --max-queue-ms ")[1].split("\n  --")[0]
+        assert ("(interactive 10000, " in entry) == (command == "serve")
+        assert ("(default 0)" in entry) == (command == "run")
+
+
 @pytest.mark.parametrize("command, flag, name", [
     ("serve", "--threads", "LIMIT_THREADS"),
     ("serve", "--max-requests", "LIMIT_SLOTS_MOST"),

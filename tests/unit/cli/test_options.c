@@ -94,7 +94,10 @@ static void the_help_has_the_numbers_of_every_profile(void **state)
         struct buf help = {0};
         if (!gap && strcmp(f->name, "--max-queue-ms") != 0)
             continue;
-        f->more(f, &help);
+        f->more(f, ENGINE_NONE, &help);
+        assert_string_equal(buf_str(&help), " (default 0)");
+        buf_clear(&help);
+        f->more(f, ENGINE_UNSET, &help);
         for (size_t j = 0; (p = profile_at(j)); j++, found++) {
             uint32_t value = gap ? p->decode_gap_ms : p->max_queue_ms;
             char row[64];

@@ -5,6 +5,7 @@
 #include "support/cmocka_all.h"
 #include "support/sanitized.h"
 
+#include "base/limits.h"
 #include "base/log.h"
 #include "text/tokenizer/tokenizer.h"
 #include "weights/gguf_build.h"
@@ -293,6 +294,27 @@ static void bad_files(void **state)
     }
 }
 
+/* A file as long as the limit is read, and found to be no JSON behind its first bytes. */
+static void a_file_is_as_long_as_the_limit(void **state)
+{
+    (void)state;
+    json_t *empty = json_object();
+    for (off_t over = 0; over < 2; over++) {
+        char path[] = "/tmp/hf-tokenizer-XXXXXX", file[64];
+        struct gguf_build b = {0};
+        struct err err = {0};
+        write_folder(path, empty, NULL);
+        snprintf(file, sizeof file, "%s/tokenizer.json", path);
+        assert_int_equal(truncate(file, LIMIT_TOKENIZER_BYTES + over), 0);
+        enum status st = hf_tokenizer_write(path, 4, &b, &err);
+        remove_folder(path);
+        gguf_build_fini(&b);
+        assert_int_equal(st, over ? STATUS_TOO_LARGE : STATUS_INVALID);
+        assert_non_null(strstr(err.text, over ? "expected up to 134217728 bytes" : "line 1"));
+    }
+    json_decref(empty);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -301,6 +323,7 @@ int main(void)
         cmocka_unit_test(types_and_scores),
         cmocka_unit_test(bad_files),
         cmocka_unit_test(added_by_the_configuration),
+        cmocka_unit_test(a_file_is_as_long_as_the_limit),
     };
     log_set_level(LOG_ERROR);
     return cmocka_run_group_tests(tests, NULL, NULL);
