@@ -12,13 +12,10 @@
 #define FIRSTLIGHT_API_CACHE_SALT_H
 
 #include "base/err.h"
+#include "base/key_secret.h"
 #include "engine/engine.h"
 
 #include <stddef.h>
-
-struct key_secret {
-    unsigned char bytes[32];
-};
 
 /* A process's: random. STATUS_INTERNAL: the kernel has no random numbers. */
 enum status cache_salt_secret_make(struct key_secret *out, struct err *err);

@@ -208,3 +208,10 @@ void openai_response_error(struct buf *out, const struct err *err, const char *c
     json_put(out, code);
     buf_puts(out, "}}");
 }
+
+const struct http_error_format openai_response_errors = {
+    .content_type = "application/json",
+    .write = openai_response_error,
+    .no_memory = "{\"error\":{\"message\":\"no memory\",\"type\":\"out_of_memory_error\","
+                 "\"param\":null,\"code\":null}}",
+};

@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "base/timeline.h"
 #include "api/openai_request.h"
+#include "http/http.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -70,5 +71,7 @@ void openai_response_server_timing(struct buf *out, const struct timeline *t);
 
 /* {"error": {...}}; code may be NULL. */
 void openai_response_error(struct buf *out, const struct err *err, const char *code);
+/* The same for the ports that the API stands behind. */
+extern const struct http_error_format openai_response_errors;
 
 #endif

@@ -460,6 +460,7 @@ static enum status open_all(struct server *s, struct err *err)
         return st;
     struct http1_options http = {.host = o->host,
                                  .port = o->port,
+                                 .errors = &openai_response_errors,
                                  .max_connections = o->max_connections,
                                  .addresses = s->addresses,
                                  .unsent = &s->unsent_memory,
@@ -469,6 +470,7 @@ static enum status open_all(struct server *s, struct err *err)
                                  .admit = routes_admit};
     struct http2_options http2 = {.host = o->host,
                                   .port = o->grpc_port,
+                                  .errors = &openai_response_errors,
                                   .max_connections = o->max_connections,
                                   .addresses = s->addresses,
                                   .unsent = &s->unsent_memory,

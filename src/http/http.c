@@ -2,7 +2,6 @@
 
 #include "base/buf.h"
 #include "base/reserve.h"
-#include "api/openai_response.h"
 #include "http/http_transport.h"
 #include "http/request_id.h"
 
@@ -158,10 +157,6 @@ static const char *retry_after(enum status code)
     return code == STATUS_OVERLOADED ? "1" : code == STATUS_UNAVAILABLE ? "5" : NULL;
 }
 
-/* What is said where there is no memory to say more. */
-static const char bare_error[] = "{\"error\":{\"message\":\"no memory\",\"type\":"
-                                 "\"out_of_memory_error\",\"param\":null,\"code\":null}}";
-
 void http_fail(struct http_exchange *x, const struct err *err, const char *code)
 {
     struct buf body = {0};
@@ -169,17 +164,16 @@ void http_fail(struct http_exchange *x, const struct err *err, const char *code)
         x->fail(x, err, code);
         return;
     }
-    openai_response_error(&body, err, code);
+    x->errors->write(&body, err, code);
     if (retry_after(err->code) && x->retry_ms == 0)
         http_add_header(x, "Retry-After", retry_after(err->code));
     if (err->code == STATUS_TIMEOUT) /* the clients of OpenAI ask again otherwise, twice */
         http_add_header(x, "X-Should-Retry", "false");
     if (err->code == STATUS_UNAUTHENTICATED)
         http_add_header(x, "WWW-Authenticate", "Bearer");
-    if (body.failed)
-        http_reply(x, status_http(err->code), "application/json", bare_error, strlen(bare_error));
-    else
-        http_reply(x, status_http(err->code), "application/json", buf_str(&body), body.len);
+    const char *text = body.failed ? x->errors->no_memory : buf_str(&body);
+    http_reply(x, status_http(err->code), x->errors->content_type, text,
+               body.failed ? strlen(text) : body.len);
     buf_fini(&body);
 }
 

@@ -11,14 +11,15 @@
 #define FIRSTLIGHT_HTTP_HTTP_H
 
 #include "base/err.h"
+#include "base/key_secret.h"
 #include "base/timeline.h"
 #include "http/byte_budget.h"
-#include "api/cache_salt.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+struct buf;
 struct evbuffer;
 struct http_transport;
 struct sockaddr;
@@ -31,6 +32,13 @@ struct http_head {
     size_t announced; /* bytes of the body to come; HTTP_UNANNOUNCED: it does not say */
 };
 #define HTTP_UNANNOUNCED SIZE_MAX
+
+/* How the API behind a port tells errors in bodies. Whoever opens the port gives it. */
+struct http_error_format {
+    const char *content_type;
+    void (*write)(struct buf *out, const struct err *err, const char *code); /* code: NULL: none */
+    const char *no_memory; /* a whole body, where there is no memory to write one */
+};
 
 /* Why it is not taken. */
 struct http_refusal {
@@ -72,9 +80,10 @@ struct http_exchange {
     /* told after `ended`, whoever handles it by then; HTTP/2 only; may be NULL */
     void (*over)(void *arg);
     void *over_arg;
-    /* how http_fail tells an error; NULL: as the OpenAI API has it */
+    /* how http_fail tells an error; NULL: in a body, as `errors` has it */
     void (*fail)(struct http_exchange *x, const struct err *err, const char *code);
-    const struct http_transport *via; /* the protocol it came by */
+    const struct http_error_format *errors; /* the port's */
+    const struct http_transport *via;       /* the protocol it came by */
 };
 
 /* A body that is not taken because the bytes of all requests are too many already. */
@@ -110,8 +119,8 @@ void http_add_trailer(struct http_exchange *x, const char *name, const char *val
 void http_retry_after(struct http_exchange *x, int64_t us);
 void http_reply(struct http_exchange *x, int status, const char *content_type, const char *body,
                 size_t len);
-/* The error as the API has it, with Retry-After where a later try may work: the one that was
- * added, or a guess. code may be NULL. */
+/* The error as the port's format has it, with Retry-After where a later try may work: the one that
+ * was added, or a guess. code may be NULL. */
 void http_fail(struct http_exchange *x, const struct err *err, const char *code);
 
 void http_stream_start(struct http_exchange *x, const char *content_type);

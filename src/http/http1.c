@@ -241,6 +241,7 @@ static void on_request(struct evhttp_request *req, void *arg)
     x->public.path = path ? path : "";
     x->public.query = evhttp_uri_get_query(uri);
     x->public.via = &http1;
+    x->public.errors = h->conns.errors;
     x->public.timeline = &c->timeline;
     http_name_request(&x->public, x->request_id);
     evhttp_request_set_on_complete_cb(req, on_complete, x);
@@ -292,6 +293,7 @@ enum status http1_open(struct http1 **out, struct event_base *base, const struct
                                        .open = o->open,
                                        .left = o->left,
                                        .left_arg = o->left_arg,
+                                       .errors = o->errors,
                                        .admit = o->admit,
                                        .admit_arg = arg};
     http1_conn_set_init(&h->conns);

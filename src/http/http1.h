@@ -12,6 +12,7 @@ struct http1;
 struct http1_options {
     const char *host;
     int port; /* 0: any free one */
+    const struct http_error_format *errors;
     uint32_t max_connections;
     struct client_limit *addresses; /* counts the connections of each; NULL: nobody does */
     struct byte_budget *unsent;     /* of answers that clients have not taken; NULL: no bound */

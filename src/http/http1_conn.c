@@ -6,7 +6,6 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/reserve.h"
-#include "api/openai_response.h"
 
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
@@ -97,12 +96,13 @@ static void answer(struct http1_conn *c, int http_status, const struct http_refu
     struct buf body = {0}, out = {0};
     const struct err *e = &why->err;
     char reason[2 * sizeof e->text + 3];
-    openai_response_error(&body, e, why->code);
+    const struct http_error_format *errors = c->set->errors;
+    errors->write(&body, e, why->code);
     buf_printf(&out,
-               "HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n%s%s"
+               "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\n%s%s"
                "Vary: Origin\r\nConnection: close\r\n",
-               http_status, phrase_of(http_status), body.len, again(http_status),
-               http_status == 401 ? "WWW-Authenticate: Bearer\r\n" : "");
+               http_status, phrase_of(http_status), errors->content_type, body.len,
+               again(http_status), http_status == 401 ? "WWW-Authenticate: Bearer\r\n" : "");
     if (why->allow)
         buf_printf(&out, "Allow: %s\r\n", why->allow);
     if (why->origin)

@@ -53,7 +53,8 @@ struct http1_conn_set {
     void *left_arg;
     struct byte_budget *unsent; /* what clients have not taken of all answers; NULL: no bound */
     struct byte_budget *open;   /* and of those for which no key is asked; both or none */
-    http_admit *admit;          /* NULL: all bodies are taken */
+    const struct http_error_format *errors;
+    http_admit *admit; /* NULL: all bodies are taken */
     void *admit_arg;
 };
 

@@ -172,6 +172,7 @@ enum status http2_open(struct http2 **out, struct event_base *base, const struct
                                   .unsent = o->unsent,
                                   .open = o->open,
                                   .streams = o->streams,
+                                  .errors = o->errors,
                                   .left = on_left,
                                   .left_arg = h};
     h->accepts =

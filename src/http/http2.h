@@ -18,6 +18,7 @@ struct text_worker;
 struct http2_options {
     const char *host;
     int port; /* 0: any free one */
+    const struct http_error_format *errors;
     uint32_t max_connections;
     struct client_limit *addresses; /* counts the connections of each; NULL: nobody does */
     struct byte_budget *unsent;     /* as HTTP/1.1's */

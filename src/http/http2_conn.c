@@ -1,5 +1,6 @@
 #include "http/http2_conn.h"
 
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/log.h"
@@ -19,11 +20,6 @@
 #define FRAME_BYTES (16u << 10) /* of what clients send (SETTINGS_MAX_FRAME_SIZE's default) */
 #define PREFACE     "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 #define PREFACE_LEN 3 /* enough of it to tell it from a request of HTTP/1.1 */
-
-static const char wrong_protocol[] =
-    "HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n"
-    "{\"error\":{\"message\":\"This port speaks HTTP/2 and gRPC only.\","
-    "\"type\":\"invalid_request_error\",\"param\":null,\"code\":null}}";
 
 /* What nghttp2 tells: noted, and worked off when it has returned. */
 
@@ -243,6 +239,21 @@ void http2_conn_flush(struct http2_conn *c)
 
 /* Bytes */
 
+/* Who speaks another protocol is most likely a client of HTTP/1.1. */
+static bool tell_wrong_protocol(const struct http2_conn *c)
+{
+    static const struct err e = {STATUS_INVALID, "", "This port speaks HTTP/2 and gRPC only."};
+    const struct http_error_format *errors = c->set->errors;
+    struct buf out = {0};
+    buf_printf(&out, "HTTP/1.1 400 Bad Request\r\nContent-Type: %s\r\nConnection: close\r\n\r\n",
+               errors->content_type);
+    errors->write(&out, &e, NULL);
+    bool told = !out.failed &&
+                send(bufferevent_getfd(c->bev), out.data, out.len, MSG_NOSIGNAL | MSG_DONTWAIT) > 0;
+    buf_fini(&out);
+    return told;
+}
+
 /* True: this is no HTTP/2, and who sent it was told so. */
 static bool is_other_protocol(struct http2_conn *c, struct evbuffer *in)
 {
@@ -252,9 +263,7 @@ static bool is_other_protocol(struct http2_conn *c, struct evbuffer *in)
     c->begun = memcmp(first, PREFACE, sizeof first) == 0;
     if (c->begun)
         return false;
-    ssize_t sent = send(bufferevent_getfd(c->bev), wrong_protocol, sizeof wrong_protocol - 1,
-                        MSG_NOSIGNAL | MSG_DONTWAIT);
-    log_info("request.refused", "reason=\"no HTTP/2\" told=%d", sent > 0);
+    log_info("request.refused", "reason=\"no HTTP/2\" told=%d", tell_wrong_protocol(c));
     return true;
 }
 

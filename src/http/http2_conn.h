@@ -30,6 +30,7 @@ struct http2_set {
     struct byte_budget *unsent;  /* what clients have not taken of all answers; NULL: no bound */
     struct byte_budget *open;    /* and of those for which no key is asked; both or none */
     struct byte_budget *streams; /* what streams and their headers take; NULL: no bound */
+    const struct http_error_format *errors;
     http_handler *handler;
     void *arg;
     nghttp2_session_callbacks *callbacks;

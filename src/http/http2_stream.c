@@ -295,6 +295,7 @@ struct http2_stream *http2_stream_new(struct http2_conn *c, int32_t id)
     timeline_stamp(&s->timeline, TIMELINE_RECEIVED);
     s->progress_us = s->timeline.at_us[TIMELINE_RECEIVED];
     s->public.via = &http2;
+    s->public.errors = c->set->errors;
     s->public.timeline = &s->timeline;
     return s;
 }

@@ -98,8 +98,12 @@ static void check_connection(const uint8_t *data, size_t size, size_t step)
     uint32_t left = 0;
     if (!server.base)
         open_server();
-    struct http2_set set = {
-        .base = server.base, .handler = handle, .arg = &server, .left = on_left, .left_arg = &left};
+    struct http2_set set = {.base = server.base,
+                            .errors = &openai_response_errors,
+                            .handler = handle,
+                            .arg = &server,
+                            .left = on_left,
+                            .left_arg = &left};
     n_begun = n_ended = 0;
     REQUIRE(http2_conn_set_init(&set, &e) == STATUS_OK);
     REQUIRE(bufferevent_pair_new(set.base, 0, pair) == 0 && http2_conn_new(&set, pair[0], NULL));

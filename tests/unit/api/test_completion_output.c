@@ -114,7 +114,8 @@ static void begin(struct scene *s, bool streaming, uint32_t n, const uint32_t *m
     struct engine_options options = {0};
     memset(&got, 0, sizeof got);
     by_hand_open(&hand, 64, &options);
-    *s = (struct scene){.x = {.via = &client, .request_id = "r"}, .form = openai_sse_format};
+    *s = (struct scene){.x = {.via = &client, .errors = &openai_response_errors, .request_id = "r"},
+                        .form = openai_sse_format};
     metrics_init(&s->server.metrics);
     s->server.engine = hand.engine;
     s->form.choice = slow_choice;

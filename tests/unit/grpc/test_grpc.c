@@ -1,5 +1,4 @@
-/* Calls over HTTP/2 with an engine run by hand: what happens, step by step, when a client leaves.
- */
+/* Calls over HTTP/2 with an engine run by hand: what happens, step by step, as clients leave. */
 #include "unit/engine/by_hand.h"
 
 #include "base/log.h"
@@ -179,6 +178,7 @@ static void open_world(struct world *w, const char *settings, size_t settings_le
     metrics_init(&w->server.metrics);
     w->set = (struct http2_set){
         .handler = grpc_dispatch, .arg = &w->server, .left = on_left, .left_arg = &w->left};
+    w->set.errors = &openai_response_errors;
     w->set.base = w->server.base = event_base_new();
     assert_int_equal(text_worker_open(&w->server.text, w->set.base, 4, &e), STATUS_OK);
     assert_int_equal(http2_conn_set_init(&w->set, &e), STATUS_OK);

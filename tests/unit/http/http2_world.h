@@ -32,6 +32,15 @@ static void answer(void *arg, struct http_exchange *x)
     http_reply(x, 200, "text/plain", "yes", 3);
 }
 
+/* No error is told here in a body. */
+static inline void write_error(struct buf *out, const struct err *err, const char *code)
+{
+    (void)out, (void)err, (void)code;
+    fail();
+}
+
+static const struct http_error_format format = {.write = write_error};
+
 static void on_left(void *arg)
 {
     ((struct world *)arg)->left++;
@@ -69,7 +78,8 @@ static void open_world(struct world *w)
     struct buf out = {0};
     struct err e;
     *w = (struct world){0};
-    w->set = (struct http2_set){.handler = answer, .arg = w, .left = on_left, .left_arg = w};
+    w->set = (struct http2_set){
+        .errors = &format, .handler = answer, .arg = w, .left = on_left, .left_arg = w};
     w->set.base = event_base_new();
     assert_int_equal(http2_conn_set_init(&w->set, &e), STATUS_OK);
     assert_int_equal(bufferevent_pair_new(w->set.base, 0, pair), 0);

@@ -134,8 +134,12 @@ static void begin(const char *path, const char *type, struct evbuffer *body)
     memset(&client, 0, sizeof client);
     client.content_type = type;
     client.body = body;
-    client.x = (struct http_exchange){
-        .via = &via, .method = "POST", .path = path, .request_id = "r", .timeline = &timeline};
+    client.x = (struct http_exchange){.via = &via,
+                                      .errors = &openai_response_errors,
+                                      .method = "POST",
+                                      .path = path,
+                                      .request_id = "r",
+                                      .timeline = &timeline};
 }
 
 static void end(struct server *s, uint32_t n_refused)
