@@ -29,7 +29,8 @@ const char *server_state_name(enum server_state state)
 
 static void state_changed(struct server *s)
 {
-    grpc_health_changed(s);
+    if (s->http2)
+        s->options.rpc->state_changed(s);
     event_stream_changed(s);
 }
 
@@ -485,7 +486,7 @@ static enum status open_all(struct server *s, struct err *err)
         (st = cache_salt_secret_make(&s->secret, err)) || (st = wake_init(&s->loaded, err)) ||
         (st = open_events(s, err)) ||
         (st = http1_open(&s->http, s->base, &http, routes_dispatch, s, err)) ||
-        (st = o->grpc_port >= 0 ? http2_open(&s->http2, s->base, &http2, grpc_dispatch, s, err)
+        (st = o->grpc_port >= 0 ? http2_open(&s->http2, s->base, &http2, o->rpc->dispatch, s, err)
                                 : STATUS_OK) ||
         (st = memory_trim_open(&s->trim, s->base, s->text, is_busy, s, err)) ||
         (st = o->record ? trace_open(&s->trace, o->record_fd, o->record, err) : STATUS_OK))

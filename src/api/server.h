@@ -34,11 +34,20 @@ struct server_ready {
 };
 
 struct access;
+struct http_exchange;
+struct server;
+
+/* What answers on --grpc-port, given by whoever wires the two: the server knows no gRPC. */
+struct server_rpc {
+    void (*dispatch)(void *server, struct http_exchange *x);
+    void (*state_changed)(struct server *s); /* tells those who watch it */
+};
 
 struct server_options {
     const char *host;
-    int port;             /* 0: any free one */
-    int grpc_port;        /* gRPC and HTTP/2; 0: any free one, -1: none */
+    int port;                     /* 0: any free one */
+    int grpc_port;                /* gRPC and HTTP/2; 0: any free one, -1: none */
+    const struct server_rpc *rpc; /* answers there; NULL where there is none */
     uint32_t coalesce_ms; /* of gRPC: tokens of a stream gather for so long after each message */
     const char *tls_cert, *tls_key; /* of that port; NULL: no TLS */
     uint32_t max_connections;       /* of each port */

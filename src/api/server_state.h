@@ -101,12 +101,6 @@ bool routes_allow(struct server *s, struct http_exchange *x);
 /* Tells why. */
 void routes_refuse(struct http_exchange *x, const struct http_refusal *why);
 
-/* grpc.c: the same for HTTP/2, whose requests are of gRPC or those of routes_dispatch. */
-void grpc_dispatch(void *server, struct http_exchange *x);
-
-/* The server's state has changed: tells those who watch it. */
-void grpc_health_changed(struct server *s);
-
 /* call.c: a completion, from its body to its log line. */
 struct completion;
 struct choice; /* one of its answers: the user of an engine's request */

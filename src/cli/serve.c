@@ -9,6 +9,7 @@
 #include "cli/serve_sandbox.h"
 #include "http/access.h"
 #include "api/server.h"
+#include "grpc/grpc.h"
 #include "observe/trace.h"
 
 #include <limits.h>
@@ -245,6 +246,7 @@ static enum status run(struct args *args, struct err *err)
         .host = args->host,
         .port = (int)args->port,
         .grpc_port = has_grpc ? (int)args->grpc_port : -1,
+        .rpc = &grpc_rpc,
         .coalesce_ms = args->coalesce_ms,
         .tls_cert = args->tls_cert,
         .tls_key = args->tls_key,

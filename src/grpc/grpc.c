@@ -521,3 +521,6 @@ void grpc_dispatch(void *server, struct http_exchange *x)
         begin(server, x);
     }
 }
+
+const struct server_rpc grpc_rpc = {.dispatch = grpc_dispatch,
+                                    .state_changed = grpc_health_changed};

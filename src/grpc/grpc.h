@@ -1,5 +1,5 @@
 /* gRPC over an exchange of HTTP/2 ("gRPC over HTTP2", the protocol's specification): which method
- * is called, messages in and out, statuses. Private to grpc*.c but for the dispatch (internal.h).
+ * is called, messages in and out, statuses. Private to grpc*.c but for grpc_rpc.
  *
  *     body     flag (0, 1: compressed), length (4 bytes, big endian), message; and so on
  *     status   grpc-status and grpc-message after the body, or in the only headers
@@ -23,6 +23,13 @@ struct grpc_route {
     bool many; /* the client sends messages while it likes, and ends the call */
     grpc_method *method;
 };
+
+/* Of HTTP/2: requests are of gRPC or those of routes_dispatch. */
+void grpc_dispatch(void *server, struct http_exchange *x);
+/* The server's state has changed: tells those who watch it. */
+void grpc_health_changed(struct server *s);
+/* Both, for the server. */
+extern const struct server_rpc grpc_rpc;
 
 extern const struct grpc_route grpc_inference_routes[];  /* grpc_calls.c; path NULL ends each */
 extern const struct grpc_route grpc_health_routes[];     /* grpc_health.c */
