@@ -98,7 +98,7 @@ static void remember(const struct completion *c)
     q->cached_tokens = completion_output_cached_tokens(c);
     q->cache = completion_output_cache(c);
     q->wait = c->wait;
-    event_stream_request(c->server, q);
+    event_stream_request(&c->server->events, q);
 }
 
 /* The same of one that was turned away unread. */
@@ -111,7 +111,7 @@ static void remember_away(struct server *s, const struct http_exchange *x, enum 
     q->status = status;
     q->finish = "refused";
     q->created = clock_unix_s();
-    event_stream_request(s, q);
+    event_stream_request(&s->events, q);
 }
 
 static void measure_end(struct completion *c)
@@ -176,7 +176,7 @@ void completion_let_go(struct completion *c)
     completion_output_drop(c);
     mem_free(c->choices);
     mem_free(c);
-    server_call_ended(s);
+    server_state_call_ended(s);
 }
 
 void completion_cancel(struct completion *c)
@@ -576,4 +576,41 @@ void completion_cancel_all(struct server *s)
 {
     for (struct completion *c = s->calls; c; c = c->next)
         completion_cancel(c);
+}
+
+/* --- who waits ------------------------------------------------------------------------------ */
+
+static bool waits(const struct completion *c)
+{
+    return c->n_live > 0 && c->choices[0].r && !request_is_admitted(c->choices[0].r);
+}
+
+/* It has no token yet, so whoever came later is behind it. */
+static bool is_ahead(const struct completion *c)
+{
+    return c->n_live > 0 && !c->measured;
+}
+
+static struct server_view_waiting view(const struct completion *c, uint32_t ahead)
+{
+    return (struct server_view_waiting){
+        .id = c->id,
+        .request_id = c->request_id,
+        .queued_us = request_timeline(c->choices[0].r)->at_us[TIMELINE_QUEUED],
+        .prompt_tokens = c->prompt_tokens,
+        .ahead = ahead};
+}
+
+uint32_t completion_waiting(const struct server *s, struct server_view_waiting *out)
+{
+    uint32_t n = 0, ahead = 0;
+    const struct completion *c = s->calls; /* the newest */
+    while (c && c->next)
+        c = c->next;
+    for (; c; c = c->prev) {
+        if (waits(c) && n++ < LIMIT_LIVE_REQUESTS)
+            out[n - 1] = view(c, ahead);
+        ahead += is_ahead(c);
+    }
+    return n;
 }

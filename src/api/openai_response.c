@@ -1,6 +1,7 @@
 #include "api/openai_response.h"
 
 #include "base/json.h"
+#include "observe/timeline_json.h"
 #include "observe/wait_reason.h"
 
 #include <inttypes.h>
@@ -46,28 +47,6 @@ static void put_part(struct buf *out, const char *name, int64_t us)
     json_put_ms(out, us);
 }
 
-void openai_response_ttft(struct buf *out, const struct timeline *timeline)
-{
-    const struct timeline_ttft ttft = timeline_ttft(timeline), *t = &ttft;
-    const struct {
-        const char *name;
-        int64_t us;
-    } parts[] = {
-        {"receive", t->receive_us}, {"tokenize", t->tokenize_us},
-        {"submit", t->submit_us},   {"queue", t->queue_us},
-        {"cache", t->cache_us},     {"prefill", t->prefill_us},
-        {"decode", t->decode_us},   {"first_write", t->first_write_us},
-        {"total", t->total_us},
-    };
-    buf_puts(out, ",\"ttft\":{");
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-        if (i > 0)
-            buf_putc(out, ',');
-        put_part(out, parts[i].name, parts[i].us);
-    }
-    buf_putc(out, '}');
-}
-
 void openai_response_server_timing(struct buf *out, const struct timeline *t)
 {
     const struct timeline_ttft parts = timeline_ttft(t);
@@ -111,7 +90,7 @@ static void put_measurements(struct buf *out, const struct openai_response_end *
     struct timeline_ttft ttft = timeline_ttft(t);
     int64_t first = t->at_us[TIMELINE_FIRST_TOKEN];
     int64_t generation_us = first ? t->at_us[TIMELINE_FINISHED] - first : 0;
-    openai_response_ttft(out, t);
+    timeline_json_ttft(out, t);
     wait_reason_json(out, end->wait, t);
     buf_printf(out, ",\"cache\":\"%s\"", end->cache);
     buf_puts(out, ",\"timings\":{");

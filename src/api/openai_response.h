@@ -63,8 +63,6 @@ void openai_response_choice(struct buf *out, const struct openai_response *a,
                             const struct openai_response_choice *c);
 void openai_response_tail(struct buf *out, const struct openai_response_end *end);
 
-/* ,"ttft":{...}: the parts, in ms. */
-void openai_response_ttft(struct buf *out, const struct timeline *t);
 /* The value of a Server-Timing header (W3C Server Timing) of an unstreamed answer: the parts up to
  * the first token and their sum `ttft`, then `decode` and `write`, and the sum of all, `total`. */
 void openai_response_server_timing(struct buf *out, const struct timeline *t);

@@ -18,7 +18,7 @@
 typedef void route_handler(struct server *s, struct http_exchange *x);
 
 static route_handler chat, completion, models, model, health, ready;
-static route_handler metrics, requests, stats;
+static route_handler metrics, requests, stats, stream;
 static route_handler page, page_part;
 
 struct route {
@@ -35,7 +35,7 @@ static const struct route routes[] = {
     {"/v1/models/", "GET", true, model},
     {"/v1/debug/requests", "GET", true, requests},
     {"/v1/debug/stats", "GET", true, stats},
-    {"/v1/debug/stream", "GET", true, event_stream_begin},
+    {"/v1/debug/stream", "GET", true, stream},
     {"/metrics", "GET", false, metrics},
     {"/health", "GET", false, health},
     {"/ready", "GET", false, ready},
@@ -140,17 +140,16 @@ static void put_failure(struct buf *out, const struct server *s)
 static void health(struct server *s, struct http_exchange *x)
 {
     struct buf out = {0};
-    struct engine_stats stats = {0};
-    if (s->state != SERVER_LOADING)
-        engine_stats(s->engine, &stats);
-    buf_printf(&out, "{\"status\":\"%s\"", server_state_name(s->state));
+    struct server_view v;
+    server_state_view(s, &v);
+    buf_printf(&out, "{\"status\":\"%s\"", v.state);
     put_failure(&out, s);
     buf_printf(&out,
                ",\"running\":%u,\"waiting\":%u,\"kv_blocks_free\":%u,"
                "\"kv_blocks_cached\":%u,\"kv_blocks_total\":%u,\"finished\":%" PRIu64
                ",\"cancelled\":%" PRIu64 ",\"connections\":%u}",
-               stats.running, stats.waiting, stats.kv_blocks_free, stats.kv_blocks_cached,
-               stats.kv_blocks_total, stats.finished, stats.cancelled, server_connections(s));
+               v.stats.running, v.stats.waiting, v.stats.kv_blocks_free, v.stats.kv_blocks_cached,
+               v.stats.kv_blocks_total, v.stats.finished, v.stats.cancelled, v.connections);
     reply(x, s->state == SERVER_FAILED ? 503 : 200, &out);
 }
 
@@ -170,7 +169,9 @@ static void ready(struct server *s, struct http_exchange *x)
 static void metrics(struct server *s, struct http_exchange *x)
 {
     struct buf out = {0};
-    metrics_page(s, &out);
+    struct server_view v;
+    server_state_look(s, &v);
+    metrics_page(&v, &out);
     reply_as(x, 200, PROMETHEUS_CONTENT_TYPE, &out);
 }
 
@@ -189,6 +190,11 @@ static void stats(struct server *s, struct http_exchange *x)
     struct buf out = {0};
     debug_page_stats(s, &out);
     reply(x, 200, &out);
+}
+
+static void stream(struct server *s, struct http_exchange *x)
+{
+    event_stream_begin(&s->events, x);
 }
 
 static void page(struct server *s, struct http_exchange *x)
@@ -300,7 +306,7 @@ static enum status check_access(struct server *s, const struct http_head *head,
 static enum status check_key(struct server *s, const struct http_head *head, struct judged *out)
 {
     struct err *e = &out->why.err;
-    enum status st = server_check_key(s, head->authorization, &out->key, out->secret, e);
+    enum status st = server_state_check_key(s, head->authorization, &out->key, out->secret, e);
     if (st == STATUS_UNAUTHENTICATED)
         out->why.code = "invalid_api_key";
     if (st)
@@ -394,7 +400,7 @@ static bool brings_key(const struct server *s, const struct http_head *head)
 {
     struct err e;
     uint64_t key;
-    return s->keys && server_check_key(s, head->authorization, &key, NULL, &e) == STATUS_OK;
+    return s->keys && server_state_check_key(s, head->authorization, &key, NULL, &e) == STATUS_OK;
 }
 
 void routes_dispatch(void *server, struct http_exchange *x)

@@ -21,17 +21,11 @@
 #define SPARE_DESCRIPTORS 192 /* connections told that there are too many, files, eventfds */
 #define ABANDON_SECONDS   2   /* how long a loader thread may outlive a signal */
 
-const char *server_state_name(enum server_state state)
-{
-    static const char *const names[] = {"loading", "ok", "draining", "failed"};
-    return names[state];
-}
-
 static void state_changed(struct server *s)
 {
     if (s->http2)
         s->options.rpc->state_changed(s);
-    event_stream_changed(s);
+    event_stream_changed(&s->events);
 }
 
 /* The loader thread */
@@ -257,50 +251,29 @@ static void set_deadline(struct server *s, uint32_t seconds)
     event_add(s->deadline_event, &tv);
 }
 
-void server_call_ended(struct server *s)
-{
-    if (s->state == SERVER_DRAINING && !s->calls && s->n_awaited == 0 &&
-        event_stream_is_over(s->live))
-        event_base_loopbreak(s->base);
-    memory_trim_soon(s->trim);
-}
-
-static void awaited_ended(void *server)
-{
-    struct server *s = server;
-    s->n_awaited--;
-    server_call_ended(s);
-}
-
-void server_await(struct server *s, struct http_exchange *x)
-{
-    s->n_awaited++;
-    x->over = awaited_ended;
-    x->over_arg = s;
-}
-
 static bool is_busy(void *server)
 {
     return ((struct server *)server)->calls != NULL;
 }
 
+static void events_look(void *server, struct server_view *out)
+{
+    server_state_look(server, out);
+}
+
+static uint32_t events_waiting(void *server, struct server_view_waiting *out)
+{
+    return completion_waiting(server, out);
+}
+
+static void events_ended(void *server)
+{
+    server_state_call_ended(server);
+}
+
 static void on_left(void *server)
 {
     memory_trim_soon(((struct server *)server)->trim);
-}
-
-uint32_t server_connections(const struct server *s)
-{
-    return http1_connections(s->http) + (s->http2 ? http2_connections(s->http2) : 0);
-}
-
-enum status server_check_key(const struct server *s, const char *authorization, uint64_t *key,
-                             struct key_secret *secret, struct err *err)
-{
-    enum status st = keys_check(s->keys, authorization, key, err);
-    if (st || !s->keyed || !secret)
-        return st;
-    return keys_secret(s->keys, *key, &s->secret, secret, err);
 }
 
 /* First the running requests are cancelled and their streams told so; then there is no more time.
@@ -336,7 +309,7 @@ static void on_signal(evutil_socket_t signal_number, short what, void *arg)
     if (s->http2)
         http2_drain(s->http2);
     set_deadline(s, s->options.drain_seconds);
-    server_call_ended(s);
+    server_state_call_ended(s);
 }
 
 /* Logged, so that one can see that it came. */
@@ -453,6 +426,11 @@ static enum status open_all(struct server *s, struct err *err)
     s->base = event_base_new();
     if (!s->base)
         return err_set(err, STATUS_NO_MEMORY, "no event loop: %s", strerror(errno));
+    s->events = (struct event_stream){.base = s->base,
+                                      .look = events_look,
+                                      .waiting = events_waiting,
+                                      .ended = events_ended,
+                                      .arg = s};
     raise_descriptors(s);
     enum status st = open_clients(s, err);
     if (st == STATUS_OK)

@@ -53,10 +53,10 @@ struct server {
     struct trace *trace; /* NULL without --record */
     struct metrics metrics;
     struct request_log recent;
-    struct event_stream *live;  /* NULL while nobody listens */
+    struct event_stream events;
     struct grpc_watch *watches; /* who watches the health by gRPC */
     struct completion *calls;   /* all calls under way, from completion_begin to their log line */
-    uint32_t n_awaited;         /* exchanges of server_await that have not ended */
+    uint32_t n_awaited;         /* exchanges of server_state_await that have not ended */
 
     /* filled by the loader thread */
     pthread_t load_thread;
@@ -77,20 +77,22 @@ struct server {
 
 /* A call, an exchange that is awaited, or a reader of the live stream has ended: while draining,
  * the last one ends the server. */
-void server_call_ended(struct server *s);
+void server_state_call_ended(struct server *s);
 
 /* A request that has come whole, over HTTP/2: while draining, the server waits for the end of its
  * answer as it does for that of a call. */
-void server_await(struct server *s, struct http_exchange *x);
-
-/* Open now, on all ports. */
-uint32_t server_connections(const struct server *s);
+void server_state_await(struct server *s, struct http_exchange *x);
 
 /* May who sent this Authorization header (NULL: none came) be answered? *key is his, and *secret
  * (NULL: not asked for) makes the salts of its prompts. STATUS_UNAUTHENTICATED, STATUS_NO_MEMORY.
  */
-enum status server_check_key(const struct server *s, const char *authorization, uint64_t *key,
-                             struct key_secret *secret, struct err *err);
+enum status server_state_check_key(const struct server *s, const char *authorization, uint64_t *key,
+                                   struct key_secret *secret, struct err *err);
+
+/* The server as observe sees it; the moving averages are as they were ... */
+void server_state_view(const struct server *s, struct server_view *out);
+/* ... or brought up to date first. */
+void server_state_look(struct server *s, struct server_view *out);
 
 /* routes.c: the http_handler and the http_admit, arg the server. */
 void routes_dispatch(void *server, struct http_exchange *x);
@@ -115,6 +117,8 @@ struct completion_question {
 void completion_begin(struct server *s, struct http_exchange *x,
                       const struct completion_question *question);
 void completion_cancel_all(struct server *s);
+/* Who is not admitted yet, the oldest first: the first LIMIT_LIVE_REQUESTS into *out. How many. */
+uint32_t completion_waiting(const struct server *s, struct server_view_waiting *out);
 
 /* reply.c: the engine has news of the choice. */
 void completion_output_news(struct choice *ch);

@@ -355,7 +355,7 @@ static void answer_one(struct http_exchange *x)
     x->arrived = NULL;
     incoming_free(in);
     if (route->needs_key) /* who watches the health may do so for ever */
-        server_await(s, x);
+        server_state_await(s, x);
     if (gzip)
         grpc_inflate_for(s, x, message, route->method);
     else
@@ -414,9 +414,9 @@ static enum status check(struct server *s, struct http_exchange *x, const struct
                        "grpc-timeout: must be up to 8 digits and one of H, M, S, m, u, n, found "
                        "\"%.40s\"",
                        timeout);
-    return r->needs_key
-               ? server_check_key(s, http_header(x, "authorization"), &x->key, &x->key_secret, err)
-               : STATUS_OK;
+    return r->needs_key ? server_state_check_key(s, http_header(x, "authorization"), &x->key,
+                                                 &x->key_secret, err)
+                        : STATUS_OK;
 }
 
 /* The bytes of the body to come, where the client says; 0: it does not. */

@@ -227,9 +227,9 @@ uint32_t http2_connections(const struct http2 *h)
     return count(h);
 }
 
-uint64_t http2_refused(const struct http2 *h)
+uint64_t http2_refused(const struct http2 *h, int http_status)
 {
-    return h->refused;
+    return http_status == 400 ? h->conns.other_protocols : http_status == 429 ? h->refused : 0;
 }
 
 enum status http2_reload_tls(struct http2 *h, const char *cert, const char *key, struct err *err)

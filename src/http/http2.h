@@ -37,7 +37,9 @@ enum status http2_open(struct http2 **out, struct event_base *base, const struct
 void http2_close(struct http2 *h);
 const char *http2_url(const struct http2 *h);
 uint32_t http2_connections(const struct http2 *h);
-uint64_t http2_refused(const struct http2 *h); /* connections: their address had too many */
+/* Connections refused with this status of HTTP: 400, they spoke another protocol; 429, their
+ * address had too many. */
+uint64_t http2_refused(const struct http2 *h, int http_status);
 /* Reads certificate and key anew, for the connections to come; those that are open keep theirs.
  * After an error, which names the file, nothing has changed. */
 enum status http2_reload_tls(struct http2 *h, const char *cert, const char *key, struct err *err);

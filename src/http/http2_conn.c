@@ -263,6 +263,7 @@ static bool is_other_protocol(struct http2_conn *c, struct evbuffer *in)
     c->begun = memcmp(first, PREFACE, sizeof first) == 0;
     if (c->begun)
         return false;
+    c->set->other_protocols++;
     log_info("request.refused", "reason=\"no HTTP/2\" told=%d", tell_wrong_protocol(c));
     return true;
 }

@@ -37,6 +37,7 @@ struct http2_set {
     nghttp2_option *option;
     struct http2_conn *first;
     uint32_t count;
+    uint64_t other_protocols;       /* connections refused for speaking one */
     struct client_limit *addresses; /* counts the connections of each; NULL: nobody does */
     struct allowance discards;      /* bytes that are of no body that anybody will read */
     bool draining;

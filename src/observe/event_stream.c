@@ -3,21 +3,24 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "api/server_state.h"
+#include "http/http.h"
+#include "observe/event_json.h"
 
+#include <event2/event.h>
 #include <event2/event_struct.h>
+#include <stdio.h>
 #include <string.h>
 
 struct listener {
-    struct event_stream *live;
+    struct event_stream_live *live;
     struct http_exchange *x; /* NULL: it has left */
     struct listener *next, *prev;
     uint64_t missed; /* events, not yet told */
     int64_t since_us;
 };
 
-struct event_stream {
-    struct server *server;
+struct event_stream_live {
+    struct event_stream *of;
     struct listener *first;
     uint32_t telling;   /* writes under way: who leaves meanwhile is swept up afterwards */
     bool ended;         /* nothing more is told */
@@ -39,10 +42,17 @@ static void event_end(struct buf *out)
     buf_puts(out, "\n\n");
 }
 
-static void put_server(struct buf *out, const struct server *s)
+static struct server_view look(const struct event_stream_live *live)
+{
+    struct server_view v;
+    live->of->look(live->of->arg, &v);
+    return v;
+}
+
+static void put_server(struct buf *out, const struct server_view *v)
 {
     event_start(out, "server");
-    event_json_put_server(out, s);
+    event_json_put_server(out, v);
     event_end(out);
 }
 
@@ -53,26 +63,25 @@ static void put_request(struct buf *out, const struct request_log_entry *q)
     event_end(out);
 }
 
-static void put_stats(struct buf *out, struct event_stream *live)
+static void put_stats(struct buf *out, const struct server_view *v, struct event_window *window)
 {
     event_start(out, "stats");
-    event_json_put_stats(out, live->server, &live->window);
+    event_json_put_stats(out, v, window);
     event_end(out);
 }
 
 /* How many events: none when nobody waits and the last one said so. */
-static uint32_t put_waiting(struct buf *out, struct event_stream *live)
+static uint32_t put_waiting(struct buf *out, struct event_stream_live *live)
 {
-    struct buf event = {0};
-    event_start(&event, "waiting");
-    bool waits = event_json_put_waiting(&event, live->server) > 0;
-    bool tell = waits || live->waited;
-    event_end(&event);
-    if (tell)
-        buf_append(out, buf_str(&event), event.len);
-    out->failed |= event.failed;
-    buf_fini(&event);
-    live->waited = waits;
+    struct server_view_waiting waiting[LIMIT_LIVE_REQUESTS];
+    uint32_t n = live->of->waiting(live->of->arg, waiting);
+    bool tell = n > 0 || live->waited;
+    if (tell) {
+        event_start(out, "waiting");
+        event_json_put_waiting(out, waiting, n);
+        event_end(out);
+    }
+    live->waited = n > 0;
     return tell;
 }
 
@@ -87,9 +96,9 @@ static void free_listener(struct listener *l)
 }
 
 /* Frees who has left, and everything with the last of them. */
-static void sweep(struct event_stream *live)
+static void sweep(struct event_stream_live *live)
 {
-    struct server *s = live->server;
+    struct event_stream *e = live->of;
     if (live->telling > 0)
         return;
     for (struct listener *l = live->first, *next; l; l = next) {
@@ -101,8 +110,8 @@ static void sweep(struct event_stream *live)
         return;
     event_del(&live->timer);
     mem_free(live);
-    s->live = NULL;
-    server_call_ended(s);
+    e->live = NULL;
+    e->ended(e->arg);
 }
 
 static void on_ended(struct http_exchange *x, bool gone)
@@ -137,7 +146,7 @@ static void tell(struct listener *l, const struct buf *events, uint32_t n)
 }
 
 /* Afterwards there may be no `live` any more. */
-static void tell_all(struct event_stream *live, struct buf *events, uint32_t n)
+static void tell_all(struct event_stream_live *live, struct buf *events, uint32_t n)
 {
     live->telling++;
     for (struct listener *l = live->first; l; l = l->next)
@@ -150,47 +159,48 @@ static void tell_all(struct event_stream *live, struct buf *events, uint32_t n)
 
 static void on_second(evutil_socket_t fd, short what, void *arg)
 {
-    struct event_stream *live = arg;
+    struct event_stream_live *live = arg;
     struct buf out = {0};
     (void)fd;
     (void)what;
-    put_stats(&out, live);
+    const struct server_view v = look(live);
+    put_stats(&out, &v, &live->window);
     uint32_t n = 1 + put_waiting(&out, live);
     tell_all(live, &out, n);
 }
 
-void event_stream_request(struct server *s, const struct request_log_entry *q)
+void event_stream_request(struct event_stream *e, const struct request_log_entry *q)
 {
     struct buf out = {0};
-    if (!s->live || s->live->ended)
+    if (!e->live || e->live->ended)
         return;
     put_request(&out, q);
-    tell_all(s->live, &out, 1);
+    tell_all(e->live, &out, 1);
 }
 
 /* --- the state ------------------------------------------------------------------------------ */
 
 static void on_time_up(evutil_socket_t fd, short what, void *arg)
 {
-    struct event_stream *live = arg;
+    struct event_stream_live *live = arg;
     (void)fd;
     (void)what;
     live->abandoned = true;
-    server_call_ended(live->server);
+    live->of->ended(live->of->arg);
 }
 
-bool event_stream_is_over(const struct event_stream *live)
+bool event_stream_is_over(const struct event_stream *e)
 {
-    return !live || live->abandoned;
+    return !e->live || e->live->abandoned;
 }
 
 /* The last event says why; the server waits for those who read it. */
-static void end_all(struct event_stream *live)
+static void end_all(struct event_stream_live *live)
 {
     const struct timeval linger = {.tv_sec = LIMIT_LINGER_SECONDS};
     live->ended = true;
     event_del(&live->timer);
-    event_assign(&live->timer, live->server->base, -1, 0, on_time_up, live);
+    event_assign(&live->timer, live->of->base, -1, 0, on_time_up, live);
     event_add(&live->timer, &linger);
     live->telling++;
     for (struct listener *l = live->first; l; l = l->next)
@@ -200,45 +210,46 @@ static void end_all(struct event_stream *live)
     sweep(live);
 }
 
-void event_stream_changed(struct server *s)
+void event_stream_changed(struct event_stream *e)
 {
     struct buf out = {0};
-    if (!s->live || s->live->ended)
+    if (!e->live || e->live->ended)
         return;
-    put_server(&out, s);
-    tell_all(s->live, &out, 1);
-    if (s->live && s->state == SERVER_DRAINING)
-        end_all(s->live);
+    const struct server_view v = look(e->live);
+    put_server(&out, &v);
+    tell_all(e->live, &out, 1);
+    if (e->live && v.draining)
+        end_all(e->live);
 }
 
 /* --- the start ------------------------------------------------------------------------------ */
 
-static struct event_stream *open_live(struct server *s)
+static struct event_stream_live *open_live(struct event_stream *e)
 {
     const struct timeval second = {.tv_sec = 1};
-    struct event_stream *live = mem_zalloc(sizeof *live);
+    struct event_stream_live *live = mem_zalloc(sizeof *live);
     if (!live)
         return NULL;
-    live->server = s;
-    event_assign(&live->timer, s->base, -1, EV_PERSIST, on_second, live);
+    live->of = e;
+    event_assign(&live->timer, e->base, -1, EV_PERSIST, on_second, live);
     event_add(&live->timer, &second);
     return live;
 }
 
-static struct listener *open_listener(struct server *s, struct http_exchange *x)
+static struct listener *open_listener(struct event_stream *e, struct http_exchange *x)
 {
     struct listener *l = mem_zalloc(sizeof *l);
-    if (l && !s->live)
-        s->live = open_live(s);
-    if (!l || !s->live) {
+    if (l && !e->live)
+        e->live = open_live(e);
+    if (!l || !e->live) {
         mem_free(l);
         return NULL;
     }
     *l = (struct listener){
-        .live = s->live, .x = x, .next = s->live->first, .since_us = clock_now_us()};
+        .live = e->live, .x = x, .next = e->live->first, .since_us = clock_now_us()};
     if (l->next)
         l->next->prev = l;
-    s->live->first = l;
+    e->live->first = l;
     x->user = l;
     x->ended = on_ended;
     return l;
@@ -257,9 +268,10 @@ static void greet(struct listener *l)
     struct http_exchange *x = l->x;
     struct buf out = {0};
     struct err e;
-    put_server(&out, l->live->server);
-    put_recent(&out, &l->live->server->recent);
-    put_stats(&out, l->live);
+    const struct server_view v = look(l->live);
+    put_server(&out, &v);
+    put_recent(&out, v.recent);
+    put_stats(&out, &v, &l->live->window);
     if (http_has_room(x, out.len)) {
         l->missed += out.failed;
         http_stream_start(x, "text/event-stream; charset=utf-8");
@@ -272,23 +284,25 @@ static void greet(struct listener *l)
     buf_fini(&out);
 }
 
-void event_stream_begin(struct server *s, struct http_exchange *x)
+void event_stream_begin(struct event_stream *e, struct http_exchange *x)
 {
-    struct err e;
+    struct err err;
+    struct server_view v;
     struct listener *l = NULL;
     if (strcmp(x->method, "HEAD") == 0) {
         http_reply(x, 200, "text/event-stream; charset=utf-8", NULL, 0);
         return;
     }
-    if (s->state == SERVER_DRAINING)
-        err_set(&e, STATUS_UNAVAILABLE, "the server is shutting down");
-    else if (!(l = open_listener(s, x)))
-        err_set(&e, STATUS_NO_MEMORY, "no memory for the stream");
+    e->look(e->arg, &v);
+    if (v.draining)
+        err_set(&err, STATUS_UNAVAILABLE, "the server is shutting down");
+    else if (!(l = open_listener(e, x)))
+        err_set(&err, STATUS_NO_MEMORY, "no memory for the stream");
     if (!l) {
-        http_fail(x, &e, NULL);
+        http_fail(x, &err, NULL);
         return;
     }
-    struct event_stream *live = l->live;
+    struct event_stream_live *live = l->live;
     live->telling++;
     greet(l);
     live->telling--;

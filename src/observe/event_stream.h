@@ -13,28 +13,33 @@
 #ifndef FIRSTLIGHT_OBSERVE_EVENT_STREAM_H
 #define FIRSTLIGHT_OBSERVE_EVENT_STREAM_H
 
-#include "base/buf.h"
-#include "observe/event_window.h"
 #include "observe/request_log.h"
+#include "observe/server_view.h"
 
 #include <stdbool.h>
 
+struct event_base;
+struct event_stream_live;
 struct http_exchange;
-struct event_stream;
-struct server;
+
+struct event_stream {
+    /* the owner's, before anybody listens */
+    struct event_base *base;
+    void (*look)(void *arg, struct server_view *out);
+    /* Who waits, the oldest first: the first LIMIT_LIVE_REQUESTS into *out. Returns how many. */
+    uint32_t (*waiting)(void *arg, struct server_view_waiting *out);
+    void (*ended)(void *arg); /* event_stream_is_over from now on */
+    void *arg;
+
+    struct event_stream_live *live; /* NULL while nobody listens */
+};
 
 /* A reader comes. */
-void event_stream_begin(struct server *s, struct http_exchange *x);
-void event_stream_request(struct server *s, const struct request_log_entry *q);
+void event_stream_begin(struct event_stream *e, struct http_exchange *x);
+void event_stream_request(struct event_stream *e, const struct request_log_entry *q);
 /* The server's state has changed; draining, it ends all streams. */
-void event_stream_changed(struct server *s);
+void event_stream_changed(struct event_stream *e);
 /* Nobody listens, or those who did have had time enough to read the end. */
-bool event_stream_is_over(const struct event_stream *live);
-
-/* live_json.c: the JSON of events. */
-void event_json_put_server(struct buf *out, const struct server *s);
-void event_json_put_stats(struct buf *out, struct server *s, struct event_window *window);
-/* How many wait, at most LIMIT_LIVE_REQUESTS of them told. */
-uint32_t event_json_put_waiting(struct buf *out, const struct server *s);
+bool event_stream_is_over(const struct event_stream *e);
 
 #endif

@@ -2,8 +2,8 @@
  * Atomics and the I/O thread's own numbers: the engine thread does not notice. */
 #include "observe/metrics_page.h"
 
-#include "base/clock.h"
 #include "base/log_writer.h"
+#include "http/http.h"
 #include "observe/prometheus.h"
 
 struct report_page {
@@ -116,15 +116,15 @@ static void put_refused(const struct report_page *p, int http_status, const char
     buf_fini(&labels);
 }
 
-static void put_refusals(const struct report_page *p, const struct server *s)
+static void put_refusals(const struct report_page *p, const struct server_view *v)
 {
-    const struct metrics *m = &s->metrics;
+    const struct metrics *m = v->metrics;
     prometheus_family(p->out, "firstlight_requests_refused_total", "counter",
                       "Requests that were not taken, by status and why.");
     for (uint32_t i = 0; i < m->n_refusals; i++)
         put_refused(p, m->refusals[i].http_status, m->refusals[i].reason, m->refusals[i].n);
-    put_refused(p, 503, http_code_memory, s->request_memory.refused + s->stream_memory.refused);
-    put_refused(p, 503, "unsent_memory", s->unsent_memory.refused + s->open_memory.refused);
+    put_refused(p, 503, http_code_memory, v->request_memory.refused + v->stream_memory.refused);
+    put_refused(p, 503, "unsent_memory", v->unsent_memory.refused);
 }
 
 static void put_load(const struct report_page *p, const struct engine_stats *s)
@@ -194,61 +194,55 @@ static void put_utilisation(const struct report_page *p, const struct metrics *m
           capacity > 0 ? m->workers_busy.per_second / capacity : 0);
 }
 
-static void put_server(const struct report_page *p, const struct server *s)
+static void put_server(const struct report_page *p, const struct server_view *v)
 {
-    gauge(p, "firstlight_ready", "1 while requests are taken.", s->state == SERVER_READY);
-    gauge(p, "firstlight_connections", "Open connections.", server_connections(s));
+    gauge(p, "firstlight_ready", "1 while requests are taken.", v->ready);
+    gauge(p, "firstlight_connections", "Open connections.", v->connections);
     gauge(p, "process_start_time_seconds", "When the server started, in seconds since 1970.",
-          (double)s->start_unix_s);
+          (double)v->start_unix_s);
     counter(p, "firstlight_log_lines_dropped_total",
             "Log lines lost because nobody read them in time.", log_writer_dropped());
-    put_refusals(p, s);
+    put_refusals(p, v);
     gauge(p, "firstlight_unsent_memory_bytes", "Of answers that clients have not taken.",
-          (double)(s->unsent_memory.held + s->open_memory.held));
+          (double)v->unsent_memory.held);
     gauge(p, "firstlight_unsent_memory_most_bytes", "And at most (--max-unsent-memory).",
-          (double)(s->unsent_memory.most + s->open_memory.most));
+          (double)v->unsent_memory.most);
     gauge(p, "firstlight_request_memory_bytes", "Held by bodies of requests until they are tokens.",
-          (double)s->request_memory.held);
+          (double)v->request_memory.held);
     gauge(p, "firstlight_request_memory_most_bytes", "And at most (--max-request-memory).",
-          (double)s->request_memory.most);
+          (double)v->request_memory.most);
     gauge(p, "firstlight_stream_memory_bytes",
           "Held by HTTP/2's streams, their headers, and bodies that need no key.",
-          (double)s->stream_memory.held);
+          (double)v->stream_memory.held);
     gauge(p, "firstlight_stream_memory_most_bytes", "And at most (as --max-request-memory).",
-          (double)s->stream_memory.most);
+          (double)v->stream_memory.most);
     const char *name = "firstlight_connections_refused_total";
     prometheus_family(p->out, name, "counter",
                       "Requests refused for their framing or pace, and connections too many.");
-    struct http1_refusal r;
-    for (size_t i = 0; http1_refusal_at(s->http, i, &r); i++) {
+    for (uint32_t i = 0; i < v->n_refusals; i++) {
         char status[12];
-        snprintf(status, sizeof status, "%d", r.status);
-        if (r.status == 429 && s->http2)
-            r.n += http2_refused(s->http2);
-        labelled(p, name, "status", status, r.n);
+        snprintf(status, sizeof status, "%d", v->refusals[i].http_status);
+        labelled(p, name, "status", status, v->refusals[i].n);
     }
 }
 
-void metrics_page(struct server *s, struct buf *out)
+void metrics_page(const struct server_view *v, struct buf *out)
 {
     struct buf labels = {0};
-    struct engine_stats stats;
-    bool loaded = s->state != SERVER_LOADING;
+    bool loaded = v->engine != NULL;
     if (loaded)
-        prometheus_label(&labels, "model_name", s->model_name);
+        prometheus_label(&labels, "model_name", v->model_name);
     const struct report_page p = {out, buf_str(&labels)};
-    put_server(&p, s);
+    put_server(&p, v);
     if (loaded) {
-        metrics_tick(&s->metrics, s->engine, clock_now_us());
-        engine_stats(s->engine, &stats);
-        put_load(&p, &stats);
-        put_finished(&p, &s->metrics);
-        put_tokens(&p, &s->metrics, &stats);
-        put_engine(&p, &s->info, &stats);
-        put_utilisation(&p, &s->metrics);
-        put_latencies(&p, &s->metrics);
-        put_parts(&p, &s->metrics);
-        put_steps(&p, s->engine);
+        put_load(&p, &v->stats);
+        put_finished(&p, v->metrics);
+        put_tokens(&p, v->metrics, &v->stats);
+        put_engine(&p, &v->info, &v->stats);
+        put_utilisation(&p, v->metrics);
+        put_latencies(&p, v->metrics);
+        put_parts(&p, v->metrics);
+        put_steps(&p, v->engine);
     }
     out->failed |= labels.failed;
     buf_fini(&labels);

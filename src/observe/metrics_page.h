@@ -3,8 +3,8 @@
 #define FIRSTLIGHT_OBSERVE_METRICS_PAGE_H
 
 #include "base/buf.h"
-#include "api/server_state.h"
+#include "observe/server_view.h"
 
-void metrics_page(struct server *s, struct buf *out);
+void metrics_page(const struct server_view *v, struct buf *out);
 
 #endif

@@ -1,8 +1,8 @@
 #include "observe/request_log.h"
 
 #include "base/clock.h"
-#include "api/openai_response.h"
 #include "base/json.h"
+#include "observe/timeline_json.h"
 #include "observe/wait_reason.h"
 
 #include <inttypes.h>
@@ -72,7 +72,7 @@ void request_log_put(struct buf *out, const struct request_log_entry *q)
         wait_reason_json(out, &q->wait, &q->timeline);
     }
     if (q->timeline.at_us[TIMELINE_FIRST_CONTENT] != 0)
-        openai_response_ttft(out, &q->timeline);
+        timeline_json_ttft(out, &q->timeline);
     buf_putc(out, '}');
 }
 

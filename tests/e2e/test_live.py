@@ -267,6 +267,28 @@ def test_a_client_that_does_not_read(servers, tiny):
     assert events.text == b""
 
 
+def test_connections_of_all_ports(servers, tiny):
+    """Stream, health and metrics count the same ones: two of HTTP/2 beside the reader's own."""
+    server = servers(tiny, "--grpc-port", 0)
+    with Listener(server) as listener, Client(address(server)), Client(address(server)):
+        assert listener.until(lambda s: s["connections"] == 3, "stats")
+        assert health(server)["connections"] == 4  # it has one of its own
+        metrics = request(server, "GET", "/metrics")[2].decode()
+        assert re.search(r'^firstlight_connections\{[^}]*\} 4$', metrics, re.M)
+
+
+def test_refused_ones_of_all_ports(servers, tiny):
+    """Both ports refuse a request that is not of their protocol: one figure counts them."""
+    server = servers(tiny, "--grpc-port", 0)
+    for port in (urlsplit(server.url).port, int(address(server).split(":")[1])):
+        with socket.create_connection(("127.0.0.1", port), timeout=30) as sock:
+            sock.sendall(b"GET / HTTP/1.1\r\n\r\n")  # no Host
+            assert sock.recv(4096).startswith(b"HTTP/1.1 400 ")
+    metrics = request(server, "GET", "/metrics")[2].decode()
+    name = "firstlight_connections_refused_total"
+    assert re.search(name + r'\{[^}]*status="400"\} 2$', metrics, re.M)
+
+
 def flood(server, name: str, n: int) -> None:
     """n requests on one connection, their names as long as is echoed."""
     url = urlsplit(server.url)
