@@ -6,9 +6,8 @@
 #include "base/err.h"
 #include "api/server_state.h"
 
-/* GET /v1/debug/requests?limit=N, and /v1/debug/stats: percentiles of every histogram. */
+/* GET /v1/debug/requests?limit=N. */
 enum status debug_page_requests(const struct server *s, const struct http_exchange *x,
                                 struct buf *out, struct err *err);
-void debug_page_stats(const struct server *s, struct buf *out);
 
 #endif

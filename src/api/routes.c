@@ -8,7 +8,7 @@
 #include "web/assets.h"
 #include "api/debug_page.h"
 #include "base/json.h"
-#include "observe/metrics_page.h"
+#include "observe/measurements.h"
 #include "observe/prometheus.h"
 #include "api/openai_sse.h"
 
@@ -144,12 +144,8 @@ static void health(struct server *s, struct http_exchange *x)
     server_state_view(s, &v);
     buf_printf(&out, "{\"status\":\"%s\"", v.state);
     put_failure(&out, s);
-    buf_printf(&out,
-               ",\"running\":%u,\"waiting\":%u,\"kv_blocks_free\":%u,"
-               "\"kv_blocks_cached\":%u,\"kv_blocks_total\":%u,\"finished\":%" PRIu64
-               ",\"cancelled\":%" PRIu64 ",\"connections\":%u}",
-               v.stats.running, v.stats.waiting, v.stats.kv_blocks_free, v.stats.kv_blocks_cached,
-               v.stats.kv_blocks_total, v.stats.finished, v.stats.cancelled, v.connections);
+    measurements_json(&out, MEASUREMENTS_HEALTH, &v);
+    buf_putc(&out, '}');
     reply(x, s->state == SERVER_FAILED ? 503 : 200, &out);
 }
 
@@ -171,7 +167,7 @@ static void metrics(struct server *s, struct http_exchange *x)
     struct buf out = {0};
     struct server_view v;
     server_state_look(s, &v);
-    metrics_page(&v, &out);
+    measurements_prometheus(&out, &v);
     reply_as(x, 200, PROMETHEUS_CONTENT_TYPE, &out);
 }
 
@@ -188,7 +184,11 @@ static void requests(struct server *s, struct http_exchange *x)
 static void stats(struct server *s, struct http_exchange *x)
 {
     struct buf out = {0};
-    debug_page_stats(s, &out);
+    struct server_view v;
+    server_state_view(s, &v);
+    buf_puts(&out, "{\"object\":\"stats\"");
+    measurements_json(&out, MEASUREMENTS_DEBUG, &v);
+    buf_putc(&out, '}');
     reply(x, 200, &out);
 }
 

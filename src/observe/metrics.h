@@ -1,7 +1,7 @@
 /* What the server has measured: histograms of all requests, counts of what became of them.
  *
  *     call.c ─► metrics_first, metrics_tokens, metrics_end, metrics_refuse
- *     metrics_page.c: /metrics;  debug.c: /v1/debug/stats
+ *     measurements.c: what is shown of them, and where
  *
  * Written and read on the I/O thread alone, from timelines that are taken anyway: neither a request
  * nor a scrape costs the engine thread anything.

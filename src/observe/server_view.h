@@ -29,7 +29,9 @@ struct server_view {
 
     const struct metrics *metrics;
     const struct request_log *recent;
-    uint32_t connections; /* open now, of all ports */
+    const struct histogram_view *window; /* the live stream's, by enum event_window_view; or NULL */
+    int64_t window_us;                   /* and how long it is */
+    uint32_t connections;                /* open now, of all ports */
     uint32_t n_refusals;
     struct {
         int http_status;
