@@ -263,27 +263,39 @@ const char *request_wait_reason(const struct request_wait *w);
 /* Gives the slot back; only after the finished event was read. */
 void engine_release(struct engine *e, struct request *r);
 
+/* What the engine thread says of itself: levels, and counters that only grow. All of them are
+ * fields of struct engine_stats; a new one is its row here, and whoever stores or counts it
+ * (ENGINE_STORE, ENGINE_COUNT). Of the counters what engine_warm did is left out. */
+#define ENGINE_LEVELS(X)                                                                           \
+    X(running)                                                                                     \
+    X(waiting)                                                                                     \
+    X(kv_blocks_free)   /* nobody uses them */                                                     \
+    X(kv_blocks_cached) /* of these, kept for prompts to come */
+#define ENGINE_COUNTERS(X)                                                                         \
+    X(steps)                                                                                       \
+    X(prompt_tokens)                                                                               \
+    X(generated_tokens)                                                                            \
+    X(finished)                                                                                    \
+    X(cancelled)                                                                                   \
+    X(prefix_queried) /* prompt tokens looked up at admission, and found */                        \
+    X(prefix_hit)                                                                                  \
+    X(prefix_evicted) /* blocks dropped from it */                                                 \
+    X(preempted)                                                                                   \
+    X(parked)     /* times that a step stood aside for another */                                  \
+    X(gap_missed) /* steps whose decodes alone take longer than promised */                        \
+    X(busy_us)    /* in steps */
+
 /* A snapshot for /metrics, /health and tests; any thread. */
 struct engine_stats {
-    uint32_t running;
-    uint32_t waiting;
-    uint32_t queued;           /* submitted and never yet admitted */
-    uint64_t backlog_tokens;   /* of prompts, still to be computed */
-    uint32_t kv_blocks_free;   /* nobody uses them */
-    uint32_t kv_blocks_cached; /* of these, kept for prompts to come */
+#define X(name) uint32_t name;
+    ENGINE_LEVELS(X)
+#undef X
+    uint32_t queued;         /* submitted and never yet admitted */
+    uint64_t backlog_tokens; /* of prompts, still to be computed */
     uint32_t kv_blocks_total;
-    uint64_t steps;
-    uint64_t prompt_tokens;
-    uint64_t generated_tokens;
-    uint64_t finished;
-    uint64_t cancelled;
-    uint64_t prefix_queried; /* prompt tokens looked up at admission, and found */
-    uint64_t prefix_hit;
-    uint64_t prefix_evicted; /* blocks dropped from it */
-    uint64_t preempted;
-    uint64_t parked;     /* times that a step stood aside for another */
-    uint64_t gap_missed; /* steps whose decodes alone take longer than promised */
-    uint64_t busy_us;    /* in steps */
+#define X(name) uint64_t name;
+    ENGINE_COUNTERS(X)
+#undef X
 };
 void engine_stats(const struct engine *e, struct engine_stats *out);
 

@@ -93,49 +93,21 @@ void engine_stats_measure_step(struct engine *e, const struct cost_step *done, i
 
 /* --- statistics (any thread) ---------------------------------------------------------------- */
 
-#define LOAD(field) atomic_load_explicit(&e->counters.field, memory_order_relaxed)
-
-static void load_counters(const struct engine *e, struct engine_stats *out)
-{
-    *out = (struct engine_stats){
-        .running = LOAD(running),
-        .waiting = LOAD(waiting),
-        .queued = atomic_load_explicit(&e->press.queued, memory_order_relaxed),
-        .backlog_tokens = atomic_load_explicit(&e->press.backlog, memory_order_relaxed),
-        .kv_blocks_free = LOAD(kv_blocks_free),
-        .kv_blocks_cached = LOAD(kv_blocks_cached),
-        .kv_blocks_total = e->kv.n_blocks,
-        .steps = LOAD(steps),
-        .prompt_tokens = LOAD(prompt_tokens),
-        .generated_tokens = LOAD(generated_tokens),
-        .finished = LOAD(finished),
-        .cancelled = LOAD(cancelled),
-        .prefix_queried = LOAD(prefix_queried),
-        .prefix_hit = LOAD(prefix_hit),
-        .prefix_evicted = LOAD(prefix_evicted),
-        .preempted = LOAD(preempted),
-        .parked = LOAD(parked),
-        .gap_missed = LOAD(gap_missed),
-        .busy_us = LOAD(busy_us),
-    };
-}
-
 void engine_stats(const struct engine *e, struct engine_stats *out)
 {
     const struct engine_stats warm_up = e->warm_up; /* which *out may be */
-    load_counters(e, out);
-    out->steps -= warm_up.steps;
-    out->prompt_tokens -= warm_up.prompt_tokens;
-    out->generated_tokens -= warm_up.generated_tokens;
-    out->finished -= warm_up.finished;
-    out->cancelled -= warm_up.cancelled;
-    out->prefix_queried -= warm_up.prefix_queried;
-    out->prefix_hit -= warm_up.prefix_hit;
-    out->prefix_evicted -= warm_up.prefix_evicted;
-    out->preempted -= warm_up.preempted;
-    out->parked -= warm_up.parked;
-    out->gap_missed -= warm_up.gap_missed;
-    out->busy_us -= warm_up.busy_us;
+    *out = (struct engine_stats){
+        .queued = atomic_load_explicit(&e->press.queued, memory_order_relaxed),
+        .backlog_tokens = atomic_load_explicit(&e->press.backlog, memory_order_relaxed),
+        .kv_blocks_total = e->kv.n_blocks,
+    };
+#define LOAD(name) out->name = atomic_load_explicit(&e->counters.name, memory_order_relaxed);
+    ENGINE_LEVELS(LOAD)
+    ENGINE_COUNTERS(LOAD)
+#undef LOAD
+#define SUBTRACT(name) out->name -= warm_up.name;
+    ENGINE_COUNTERS(SUBTRACT)
+#undef SUBTRACT
 }
 
 void engine_step_stats(const struct engine *e, struct engine_step_stats *out)

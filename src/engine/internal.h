@@ -39,10 +39,12 @@ static inline uint64_t event_word(uint32_t slot, bool finished)
 
 /* What engine_stats reads: stored relaxed by the engine thread, loaded by anyone. */
 struct engine_counters {
-    atomic_uint running, waiting, kv_blocks_free, kv_blocks_cached;
-    atomic_ullong steps, prompt_tokens, generated_tokens, finished, cancelled;
-    atomic_ullong prefix_queried, prefix_hit, prefix_evicted, preempted, parked, gap_missed,
-        busy_us;
+#define X(name) atomic_uint name;
+    ENGINE_LEVELS(X)
+#undef X
+#define X(name) atomic_ullong name;
+    ENGINE_COUNTERS(X)
+#undef X
 };
 #define ENGINE_COUNT(e, field, n)                                                                  \
     atomic_fetch_add_explicit(&(e)->counters.field, (n), memory_order_relaxed)

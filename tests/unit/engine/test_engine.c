@@ -416,9 +416,10 @@ static void warming_up_leaves_no_trace(void **state)
     struct engine_stats stats;
     assert_int_equal(engine_warm(e, NULL, 0, NULL), STATUS_OK);
     engine_stats(e, &stats);
-    assert_int_equal(stats.steps, 0);
-    assert_int_equal(stats.finished, 0);
-    assert_int_equal(stats.generated_tokens, 0);
+    stats.busy_us = 0; /* of the last step it may be counted a moment later */
+#define X(name) assert_int_equal(stats.name, 0);
+    ENGINE_COUNTERS(X)
+#undef X
     assert_int_equal(stats.kv_blocks_free, stats.kv_blocks_total);
     assert_true(atomic_load(&fake_last->max_seqs) > 0);
     engine_close(e);
