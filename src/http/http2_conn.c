@@ -16,7 +16,6 @@
 #include <sys/socket.h>
 
 #define SECOND_US   INT64_C(1000000)
-#define OUT_BYTES   (64u << 10) /* in the bufferevent; streams wait beyond that */
 #define FRAME_BYTES (16u << 10) /* of what clients send (SETTINGS_MAX_FRAME_SIZE's default) */
 #define PREFACE     "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 #define PREFACE_LEN 3 /* enough of it to tell it from a request of HTTP/1.1 */
@@ -179,32 +178,6 @@ static bool act(struct http2_conn *c)
     return any;
 }
 
-/* Frames into the bufferevent, as long as that does not hold too much. None before it is known that
- * the client speaks HTTP/2. */
-static bool send_frames(struct http2_conn *c)
-{
-    struct evbuffer *out = bufferevent_get_output(c->bev);
-    bool any = false;
-    while (!c->over && c->begun && evbuffer_get_length(out) < OUT_BYTES) {
-        const uint8_t *bytes;
-        ssize_t n = nghttp2_session_mem_send(c->session, &bytes);
-        if (n == 0)
-            break;
-        if (n < 0 || evbuffer_add(out, bytes, (size_t)n) != 0) {
-            c->over = true;
-            break;
-        }
-        c->queued += (uint64_t)n;
-        any = true;
-    }
-    return any;
-}
-
-void http2_conn_enter(struct http2_conn *c)
-{
-    c->depth++;
-}
-
 static bool is_over(struct http2_conn *c)
 {
     bool through = !nghttp2_session_want_read(c->session) &&
@@ -219,21 +192,12 @@ static bool is_over(struct http2_conn *c)
 
 void http2_conn_leave(struct http2_conn *c)
 {
-    while (c->depth == 1 && (send_frames(c) || act(c)))
+    while (c->depth == 1 && (http2_conn_send(c) || act(c)))
         ;
     if (c->depth == 1)
         c->over = is_over(c);
     c->depth--;
     if (c->over) /* not here: a handler may be in the middle of an answer */
-        event_active(&c->turn, EV_TIMEOUT, 0);
-}
-
-void http2_conn_flush(struct http2_conn *c)
-{
-    if (c->depth == 1)
-        send_frames(c);
-    c->depth--;
-    if (c->depth == 0 && (c->todo || c->over))
         event_active(&c->turn, EV_TIMEOUT, 0);
 }
 

@@ -87,5 +87,7 @@ void http2_conn_set_fini(struct http2_set *set);
 void http2_conn_enter(struct http2_conn *c);
 void http2_conn_leave(struct http2_conn *c);
 void http2_conn_flush(struct http2_conn *c);
+/* Frames into the bufferevent; true: there were some. */
+bool http2_conn_send(struct http2_conn *c);
 
 #endif
