@@ -23,85 +23,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The end */
+/* Refusals and ends */
 
-/* The parts of TTFT, for answers that got so far. */
-static void put_parts(struct buf *out, const struct timeline *timeline)
-{
-    struct timeline_ttft t = timeline_ttft(timeline);
-    if (timeline->at_us[TIMELINE_FIRST_CONTENT] == 0)
-        return;
-    buf_printf(out,
-               " receive_us=%" PRId64 " tokenize_us=%" PRId64 " submit_us=%" PRId64
-               " queue_us=%" PRId64 " cache_us=%" PRId64 " prefill_us=%" PRId64
-               " decode_us=%" PRId64 " first_write_us=%" PRId64 " ttft_us=%" PRId64,
-               t.receive_us, t.tokenize_us, t.submit_us, t.queue_us, t.cache_us, t.prefill_us,
-               t.decode_us, t.first_write_us, t.total_us);
-}
-
-static void log_call(const struct completion *c)
-{
-    struct buf parts = {0};
-    put_parts(&parts, &c->timeline);
-    log_info("request.done",
-             "request_id=%s id=%s route=%s status=%d stream=%d choices=%u prompt_tokens=%u "
-             "completion_tokens=%u finish=%s gone=%d%s",
-             c->request_id, c->id, c->ask.kind == OPENAI_CHAT ? "chat" : "completions", c->status,
-             c->streaming, c->n_choices, c->prompt_tokens, c->completion_tokens,
-             finish_reason_name(c->finish), c->gone, buf_str(&parts));
-    buf_fini(&parts);
-}
-
-/* A client that left before its answer began is one who cancelled. */
-static const char *finish_name(const struct completion *c)
-{
-    if (c->finish != FINISH_NONE)
-        return finish_reason_name(c->finish);
-    return c->gone && c->status == 0 ? "cancelled" : "refused";
-}
-
-static void record(struct completion *c)
-{
-    struct trace_line *l = c->trace;
-    if (!c->server->trace)
-        return;
-    if (l) {
-        l->received_us = c->timeline.at_us[TIMELINE_RECEIVED];
-        l->output_length = c->first_tokens;
-        l->max_tokens = c->max_tokens;
-        l->stream = c->ask.stream;
-        l->chat = c->ask.kind == OPENAI_CHAT;
-        l->status = c->status;
-        l->finish = finish_name(c);
-    }
-    trace_add(c->server->trace, l);
-    c->trace = NULL;
-    byte_budget_end(&c->traced);
-}
-
-/* For GET /v1/debug/requests. */
-static void remember(const struct completion *c)
-{
-    struct request_log_entry *q = request_log_add(&c->server->recent, &c->timeline);
-    snprintf(q->id, sizeof q->id, "%s", c->id);
-    snprintf(q->request_id, sizeof q->request_id, "%s", c->request_id);
-    q->chat = c->ask.kind == OPENAI_CHAT;
-    q->streamed = c->ask.stream;
-    q->gone = c->gone;
-    q->status = c->status;
-    q->finish = finish_name(c);
-    q->created = c->answer.created;
-    q->choices = c->n_choices;
-    q->prompt_tokens = c->prompt_tokens;
-    q->completion_tokens = c->completion_tokens;
-    q->submitted = c->finish != FINISH_NONE;
-    q->cached_tokens = completion_output_cached_tokens(c);
-    q->cache = completion_output_cache(c);
-    q->wait = c->wait;
-    event_stream_request(&c->server->events, q);
-}
-
-/* The same of one that was turned away unread. */
+/* For GET /v1/debug/requests: one that was turned away unread. */
 static void remember_away(struct server *s, const struct http_exchange *x, enum openai_kind kind,
                           int status)
 {
@@ -112,15 +36,6 @@ static void remember_away(struct server *s, const struct http_exchange *x, enum 
     q->finish = "refused";
     q->created = clock_unix_s();
     event_stream_request(&s->events, q);
-}
-
-static void measure_end(struct completion *c)
-{
-    struct server *s = c->server;
-    if (c->finish == FINISH_NONE)
-        return;
-    s->metrics.cached_tokens += completion_output_cached_tokens(c);
-    metrics_tick(&s->metrics, s->engine, clock_now_us());
 }
 
 /* Refuses what does not become a call; reason: for /metrics. */
@@ -141,51 +56,6 @@ static void turn_away(struct server *s, struct http_exchange *x, enum openai_kin
     http_fail(x, e, e->code == STATUS_OVERLOADED ? "rate_limit_exceeded" : NULL);
 }
 
-static void unlink_call(struct completion *c)
-{
-    *(c->prev ? &c->prev->next : &c->server->calls) = c->next;
-    if (c->next)
-        c->next->prev = c->prev;
-}
-
-static void forget_body(struct completion *c)
-{
-    if (c->body)
-        evbuffer_free(c->body);
-    c->body = NULL;
-    byte_budget_end(&c->held);
-}
-
-/* Frees the call if nobody holds it any more. */
-void completion_let_go(struct completion *c)
-{
-    struct server *s = c->server;
-    if (c->x || c->preparing || c->n_live > 0)
-        return;
-    client_admission_end(s, &c->admitted, c->completion_tokens);
-    log_call(c);
-    record(c);
-    remember(c);
-    measure_end(c);
-    unlink_call(c);
-    event_del(&c->timer);
-    openai_request_fini(&c->ask);
-    forget_body(c);
-    buf_fini(&c->out);
-    buf_fini(&c->logprobs);
-    completion_output_drop(c);
-    mem_free(c->choices);
-    mem_free(c);
-    server_state_call_ended(s);
-}
-
-void completion_cancel(struct completion *c)
-{
-    for (uint32_t i = 0; c->choices && i < c->n_choices; i++)
-        if (c->choices[i].r)
-            engine_cancel(c->server->engine, c->choices[i].r);
-}
-
 static void on_ended(struct http_exchange *x, bool gone)
 {
     struct completion *c = x->user;
@@ -196,7 +66,7 @@ static void on_ended(struct http_exchange *x, bool gone)
     if (c->preparing && text_worker_drop(c->server->text, &c->job))
         c->preparing = false;
     completion_cancel(c);
-    completion_output_drop(c);
+    completion_drop(c);
     completion_let_go(c);
 }
 
@@ -448,7 +318,7 @@ static void done(struct text_job *job)
 {
     struct completion *c = (struct completion *)(void *)job;
     c->preparing = false;
-    forget_body(c);
+    completion_forget_body(c);
     hold_trace(c);
     client_admission_tokens(c->server, c->x, &c->admitted, c->tokens_read);
     if (!c->x)
@@ -466,7 +336,7 @@ static void prepare(struct completion *c)
     if (client_admission_text(c->server, c->x, &c->job, &limit, &c->err) == STATUS_OK)
         return;
     c->preparing = false;
-    forget_body(c);
+    completion_forget_body(c);
     refuse_overload(c, &c->err, limit);
 }
 

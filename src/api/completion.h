@@ -1,4 +1,8 @@
-/* A call and its choices: shared by call.c (its life) and reply.c (what is written of it).
+/* A completion, from its body to its log line: a call and its choices.
+ *
+ *     completion.c         from the body to the engine
+ *     completion_output.c  what is written of it
+ *     completion_end.c     how it ends: who holds it, what is kept of it
  *
  * A call has one choice or several, each a request of its own: those of the first prompt, then
  * those of the next. All of them are submitted at once or none. Each is written, or kept as JSON,
@@ -90,20 +94,42 @@ struct completion {
     int64_t gaps_us;
 };
 
-/* call.c */
-void completion_let_go(struct completion *c); /* frees it if nobody holds it any more */
-void completion_cancel(struct completion *c); /* all that still run */
+/* --- completion.c --------------------------------------------------------------------------- */
 
-/* reply.c. The exchange may end inside each of these, and the call with it. */
+struct completion_question {
+    enum openai_kind kind;
+    const struct wire_format *form;
+    struct evbuffer *body; /* taken over; NULL: there was no memory for it */
+    bool stream;           /* the answer is a stream, whatever the body says */
+    float timeout_s;       /* that came beside it; 0: none */
+    int64_t coalesce_us;   /* tokens of a stream gather for so long after each message */
+};
+void completion_begin(struct server *s, struct http_exchange *x,
+                      const struct completion_question *question);
+void completion_cancel_all(struct server *s);
+/* Who is not admitted yet, the oldest first: the first LIMIT_LIVE_REQUESTS into *out. How many. */
+uint32_t completion_waiting(const struct server *s, struct server_view_waiting *out);
+
+/* --- completion_output.c -------------------------------------------------------------------- */
+
+/* The exchange may end inside each of these, and the call with it. */
 void completion_output_start_stream(struct completion *c);
-/* Nobody is told of its choices any more: those that are made go, those that wait to be made end,
- * and one that is being made goes when it is. */
-void completion_output_drop(struct completion *c);
-uint32_t completion_output_cached_tokens(
-    const struct completion *c); /* of the prompts, of what was released */
-const char *
-completion_output_cache(const struct completion *c);     /* why so many: see request_log_cache */
+void completion_output_news(struct choice *ch);          /* the engine has news of the choice */
 void completion_output_drained(struct http_exchange *x); /* http_exchange's */
 void completion_output_timer(evutil_socket_t fd, short what, void *call); /* the timer's */
+
+/* --- completion_end.c ----------------------------------------------------------------------- */
+
+void completion_cancel(struct completion *c); /* all that still run */
+bool completion_is_broken(enum finish_reason finish);
+/* Takes what the log and the answer need of a choice, and gives its slot back. */
+void completion_release(struct choice *ch);
+/* Nobody is told of its choices any more: those that are made go, those that wait to be made end,
+ * and one that is being made goes when it is. */
+void completion_drop(struct completion *c);
+void completion_forget_body(struct completion *c);
+uint32_t completion_cached_tokens(const struct completion *c); /* of what was released */
+const char *completion_cache(const struct completion *c); /* why so many: see request_log_cache */
+void completion_let_go(struct completion *c);             /* frees it if nobody holds it any more */
 
 #endif

@@ -24,20 +24,6 @@ static void put_error(struct completion *c, const struct err *e)
         c->form->error(&c->out, e);
 }
 
-/* The call's times are those of the choice whose first content came first, up to the end of the
- * last one. */
-static void take_times(struct completion *c, const struct timeline *t, bool first)
-{
-    int64_t ours = c->timeline.at_us[TIMELINE_FIRST_CONTENT];
-    int64_t its = t->at_us[TIMELINE_FIRST_CONTENT];
-    int64_t finished = c->timeline.at_us[TIMELINE_FINISHED];
-    if (first || (its != 0 && (ours == 0 || its < ours)))
-        c->timeline = *t;
-    if (finished < t->at_us[TIMELINE_FINISHED])
-        finished = t->at_us[TIMELINE_FINISHED];
-    c->timeline.at_us[TIMELINE_FINISHED] = finished;
-}
-
 /* Once a call: when the first of its choices has a token (is streamed: has been written). */
 static void measure_first(struct choice *ch)
 {
@@ -113,76 +99,17 @@ static void measure_news(struct choice *ch)
         measure_first(ch);
 }
 
-static bool is_broken(enum finish_reason finish)
-{
-    return finish == FINISH_CANCELLED || finish == FINISH_TIMEOUT || finish == FINISH_ERROR;
-}
-
-/* Takes what the log and the answer need, and gives the slot back. */
-static void release(struct choice *ch)
-{
-    struct completion *c = ch->call;
-    struct request_news all;
-    request_all(ch->r, &all);
-    const struct timeline *t = request_timeline(ch->r);
-    if (c->finish == FINISH_NONE || (is_broken(all.finish) && !is_broken(c->finish)))
-        c->finish = all.finish; /* the first that was broken off: the others are cancelled for it */
-    c->completion_tokens += all.n_tokens;
-    if (ch->index == 0)
-        c->first_tokens = all.n_tokens;
-    if (all.n_tokens > 1) { /* the first token belongs to the prefill: n tokens have n - 1 gaps */
-        c->n_gaps += all.n_tokens - 1;
-        c->gaps_us += t->at_us[TIMELINE_FINISHED] - t->at_us[TIMELINE_FIRST_TOKEN];
-    }
-    take_times(c, t, c->n_live == c->n_choices);
-    ch->cached_tokens = request_cached_tokens(ch->r);
-    if (ch->index == 0) {
-        request_waited(ch->r, &c->wait);
-        c->dropped = request_was_dropped(ch->r);
-    }
-    metrics_end(&c->server->metrics, t, all.finish, all.n_tokens);
-    engine_release(c->server->engine, ch->r);
-    ch->r = NULL;
-    c->n_live--;
-}
-
-/* A prompt counts once: with what was cached when its first choice came. */
-uint32_t completion_output_cached_tokens(const struct completion *c)
-{
-    uint32_t sum = 0, n = c->ask.n;
-    if (!c->choices)
-        return c->cached_tokens;
-    for (uint32_t i = 0; i < c->n_choices; i += n) {
-        uint32_t least = c->choices[i].cached_tokens;
-        for (uint32_t k = 1; k < n; k++)
-            if (c->choices[i + k].cached_tokens < least)
-                least = c->choices[i + k].cached_tokens;
-        sum += least;
-    }
-    return sum;
-}
-
-const char *completion_output_cache(const struct completion *c)
-{
-    if (c->cache)
-        return c->cache;
-    if (c->dropped)
-        return "dropped";
-    return request_log_cache(c->server->info.prefix_cache, c->ask.prompts.n, c->prompt_tokens,
-                             completion_output_cached_tokens(c));
-}
-
 static struct openai_response_end end_of(const struct completion *c)
 {
     return (struct openai_response_end){
         .prompt_tokens = c->prompt_tokens,
         .completion_tokens = c->completion_tokens,
-        .cached_tokens = completion_output_cached_tokens(c),
+        .cached_tokens = completion_cached_tokens(c),
         .timeline = &c->timeline,
         .n_gaps = c->n_gaps,
         .gaps_us = c->gaps_us,
         .wait = &c->wait,
-        .cache = completion_output_cache(c),
+        .cache = completion_cache(c),
     };
 }
 
@@ -196,7 +123,7 @@ static bool broken_off(const struct completion *c, enum finish_reason finish, st
                 "--request-timeout of the server)");
     else if (finish == FINISH_ERROR && engine_failure(c->server->engine, e) == STATUS_OK)
         err_set(e, STATUS_INTERNAL, "the engine failed while computing this answer");
-    return is_broken(finish);
+    return completion_is_broken(finish);
 }
 
 /* The log probabilities that belong to what is shown so far, made in *out; NULL: none. */
@@ -270,7 +197,7 @@ static void put_end(struct choice *ch, enum finish_reason finish)
     struct openai_response_choice part = {
         .index = ch->index, .first = !ch->begun, .finish = finish_reason_name(finish)};
     settle_first(ch);
-    release(ch);
+    completion_release(ch);
     if (c->lost)
         return;
     struct openai_response_end end = end_of(c);
@@ -316,7 +243,7 @@ static void take_news(struct choice *ch)
         return;
     }
     settle_first(ch);
-    release(ch);
+    completion_release(ch);
     if (c->lost)
         return;
     completion_cancel(c); /* one is broken: so is the answer */
@@ -324,29 +251,14 @@ static void take_news(struct choice *ch)
     c->answered = true;
 }
 
-void completion_output_drop(struct completion *c)
-{
-    for (uint32_t i = 0; c->choices && i < c->n_choices; i++) {
-        struct choice *ch = &c->choices[i];
-        if (ch->making && text_worker_drop(c->server->text, &ch->job)) {
-            ch->making = false;
-            release(ch);
-        }
-        if (!ch->r)
-            buf_fini(&ch->json);
-    }
-    byte_budget_end(&c->kept);
-    c->kept_bytes = 0;
-}
-
 /* The answer is made. Its client may take its time with it: all that it was made of goes. */
 static void forget_parts(struct completion *c)
 {
     if (c->n_live > 0)
         return;
-    c->cached_tokens = completion_output_cached_tokens(c);
-    c->cache = completion_output_cache(c);
-    completion_output_drop(c);
+    c->cached_tokens = completion_cached_tokens(c);
+    c->cache = completion_cache(c);
+    completion_drop(c);
     mem_free(c->choices);
     c->choices = NULL;
     prompts_fini(&c->ask.prompts);
@@ -453,7 +365,7 @@ static void give_up(struct completion *c, const struct err *e, const char *code)
 {
     completion_cancel(c);
     c->answered = true;
-    completion_output_drop(c);
+    completion_drop(c);
     http_fail(c->x, e, code);
 }
 
@@ -500,7 +412,7 @@ static void choice_made(struct text_job *job)
     struct completion *c = ch->call;
     ch->making = false;
     text_worker_refund(c->server->text, job);
-    release(ch);
+    completion_release(ch);
     if (!c->x || c->answered) { /* the client left, or another choice was broken off */
         buf_fini(&ch->json);
         completion_let_go(c);
@@ -534,7 +446,7 @@ static void keep_choice(struct choice *ch, const struct request_news *all)
 static void break_off(struct choice *ch, const struct err *e)
 {
     struct completion *c = ch->call;
-    release(ch);
+    completion_release(ch);
     give_up(c, e, NULL);
 }
 
@@ -554,7 +466,7 @@ void completion_output_news(struct choice *ch)
     if (all.finish == FINISH_NONE)
         return;
     if (!writing) {
-        release(ch);
+        completion_release(ch);
         completion_let_go(c);
     } else if (broken_off(c, all.finish, &e)) {
         break_off(ch, &e);

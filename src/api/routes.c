@@ -1,10 +1,10 @@
-/* Which path does what. */
-#include "api/server_state.h"
+#include "api/routes.h"
 
 #include "base/buf.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "api/client_admission.h"
+#include "api/completion.h"
 #include "web/assets.h"
 #include "api/debug_page.h"
 #include "base/json.h"

@@ -8,6 +8,7 @@
 #include "base/sched_slice.h"
 #include "kernels/kv_layout.h"
 #include "api/completion.h"
+#include "api/routes.h"
 #include "api/server_state.h"
 #include "api/reload.h"
 #include "api/warm_prompts.h"

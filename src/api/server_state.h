@@ -23,6 +23,9 @@
 #include <event2/event.h>
 #include <pthread.h>
 
+struct completion;
+struct grpc_watch;
+
 enum server_state { SERVER_LOADING, SERVER_READY, SERVER_DRAINING, SERVER_FAILED };
 /* "loading", "ok", "draining", "failed" */
 const char *server_state_name(enum server_state state);
@@ -93,34 +96,5 @@ enum status server_state_check_key(const struct server *s, const char *authoriza
 void server_state_view(const struct server *s, struct server_view *out);
 /* ... or brought up to date first. */
 void server_state_look(struct server *s, struct server_view *out);
-
-/* routes.c: the http_handler and the http_admit, arg the server. */
-void routes_dispatch(void *server, struct http_exchange *x);
-bool routes_admit(void *server, const struct http_head *head, const struct sockaddr *peer,
-                  struct hold *held, struct http_refusal *why);
-/* May the page that asks, if one does, and under this name of the server? Else it was answered. */
-bool routes_allow(struct server *s, struct http_exchange *x);
-/* Tells why. */
-void routes_refuse(struct http_exchange *x, const struct http_refusal *why);
-
-/* call.c: a completion, from its body to its log line. */
-struct completion;
-struct choice; /* one of its answers: the user of an engine's request */
-struct completion_question {
-    enum openai_kind kind;
-    const struct wire_format *form;
-    struct evbuffer *body; /* taken over; NULL: there was no memory for it */
-    bool stream;           /* the answer is a stream, whatever the body says */
-    float timeout_s;       /* that came beside it; 0: none */
-    int64_t coalesce_us;   /* tokens of a stream gather for so long after each message */
-};
-void completion_begin(struct server *s, struct http_exchange *x,
-                      const struct completion_question *question);
-void completion_cancel_all(struct server *s);
-/* Who is not admitted yet, the oldest first: the first LIMIT_LIVE_REQUESTS into *out. How many. */
-uint32_t completion_waiting(const struct server *s, struct server_view_waiting *out);
-
-/* reply.c: the engine has news of the choice. */
-void completion_output_news(struct choice *ch);
 
 #endif

@@ -12,6 +12,8 @@
 
 #include <protobuf-c/protobuf-c.h>
 
+#define GRPC_TYPE        "application/grpc"
+#define GRPC_ENCODINGS   "identity,gzip"
 #define GRPC_FRAME_BYTES 5
 
 /* One message has come whole. The method takes it over and answers, now or later. */
@@ -31,9 +33,9 @@ void grpc_health_changed(struct server *s);
 /* Both, for the server. */
 extern const struct server_rpc grpc_rpc;
 
-extern const struct grpc_route grpc_inference_routes[];  /* grpc_calls.c; path NULL ends each */
-extern const struct grpc_route grpc_health_routes[];     /* grpc_health.c */
-extern const struct grpc_route grpc_reflection_routes[]; /* grpc_reflect.c */
+extern const struct grpc_route grpc_inference_routes[]; /* path NULL ends each */
+extern const struct grpc_route grpc_health_routes[];
+extern const struct grpc_route grpc_reflection_routes[];
 
 /* Appends the message with its frame, or without. */
 void grpc_put(struct buf *out, const ProtobufCMessage *message);
@@ -60,15 +62,15 @@ enum status grpc_inflate(struct evbuffer **message, size_t most, struct err *err
 /* Calls the method with what the message inflates to, now or after a text worker had it; or fails
  * the call. */
 void grpc_inflate_for(struct server *s, struct http_exchange *x, struct evbuffer *message,
-                      grpc_method *method); /* grpc_gzip.c */
+                      grpc_method *method);
 
 /* The value of grpc-timeout in seconds: up to eight digits and a unit of H, M, S, m, u, n. False:
  * not one. */
 bool grpc_timeout(const char *text, float *seconds);
 
 /* Generate and Chat: questions and answers as calls have them. */
-extern const struct wire_format grpc_response_format; /* grpc_answer.c */
+extern const struct wire_format grpc_response_format;
 enum status grpc_request_read(struct openai_request *out, enum openai_kind kind, const char *bytes,
-                              size_t len, struct err *err); /* grpc_request_read.c */
+                              size_t len, struct err *err);
 
 #endif

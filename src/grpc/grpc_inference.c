@@ -4,6 +4,7 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "api/client_admission.h"
+#include "api/completion.h"
 
 #include <event2/buffer.h>
 #include <proto/firstlight.pb-c.h>

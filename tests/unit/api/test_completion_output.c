@@ -167,7 +167,7 @@ static void close_scene(struct scene *s)
 {
     buf_fini(&s->call.out);
     buf_fini(&s->call.logprobs);
-    completion_output_drop(&s->call);
+    completion_drop(&s->call);
     prompts_fini(&s->call.ask.prompts);
     mem_free(s->call.choices);
     event_base_free(s->server.base);

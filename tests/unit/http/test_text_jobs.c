@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "grpc/grpc.h"
 #include "http/http_transport.h"
+#include "api/completion.h"
 #include "api/openai_sse.h"
 #include "unit/engine/fake_backend.h"
 
