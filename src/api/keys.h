@@ -28,8 +28,8 @@ enum status keys_check(const struct keys *k, const char *authorization, uint64_t
 
 size_t keys_count(const struct keys *k); /* of NULL: 0 */
 
-/* The secret that the salts of a key are made with (salt.h), by the id that keys_check has just
- * given of it. */
+/* The secret that the salts of a key are made with (cache_salt.h), by the id that keys_check has
+ * just given of it. */
 enum status keys_secret(const struct keys *k, uint64_t id, const struct key_secret *process,
                         struct key_secret *out, struct err *err);
 

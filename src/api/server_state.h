@@ -42,7 +42,7 @@ struct server {
     struct http2 *http2; /* NULL without --grpc-port */
     struct keys *keys;
     bool keyed;               /* each API key has cached prompts of its own ... */
-    struct key_secret secret; /* ... by this secret of the process: see salt.h */
+    struct key_secret secret; /* ... by this secret of the process: see cache_salt.h */
     struct access access;     /* before the first request: which pages may ask, by which names */
     struct byte_budget unsent_memory;  /* answers that clients have not taken ... */
     struct byte_budget open_memory;    /* ... and those of them for which no key is asked */

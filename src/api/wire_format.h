@@ -1,5 +1,5 @@
 /* What a call looks like on the wire: how its question is read and its answer is written. Two
- * forms: JSON with server-sent events (stream.c), and messages of gRPC (grpc_answer.c). */
+ * forms: JSON with server-sent events (openai_sse.c), and messages of gRPC (grpc_response.c). */
 #ifndef FIRSTLIGHT_API_WIRE_FORMAT_H
 #define FIRSTLIGHT_API_WIRE_FORMAT_H
 

@@ -527,10 +527,11 @@ void measurements_json(struct buf *out, enum measurements_page page, const struc
 void measurements_views(const struct server_view *v, struct histogram_view out[EVENT_WINDOW_VIEWS])
 {
     struct sample s;
-    for (size_t r = 0; r < N_ROWS; r++)
-        for (uint32_t i = 0; rows[r].json[MEASUREMENTS_LIVE].order > 0 &&
-                             rows[r].kind == HISTOGRAM && read_sample(&rows[r], v, i, &s);
-             i++)
+    for (size_t r = 0; r < N_ROWS; r++) {
+        if (rows[r].kind != HISTOGRAM || rows[r].json[MEASUREMENTS_LIVE].order == 0)
+            continue;
+        for (uint32_t i = 0; read_sample(&rows[r], v, i, &s); i++)
             if (s.window >= 0)
                 out[s.window] = s.histogram;
+    }
 }

@@ -1,6 +1,6 @@
 /* What the server has measured: histograms of all requests, counts of what became of them.
  *
- *     call.c ─► metrics_first, metrics_tokens, metrics_end, metrics_refuse
+ *     completion*.c ─► metrics_first, metrics_tokens, metrics_end, metrics_refuse
  *     measurements.c: what is shown of them, and where
  *
  * Written and read on the I/O thread alone, from timelines that are taken anyway: neither a request

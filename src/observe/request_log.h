@@ -42,8 +42,8 @@ struct request_log_entry *request_log_add(struct request_log *r, const struct ti
 
 /* Why so much of a prompt was in the prefix cache: "hit" (all that may be), "part" (it differs from
  * what is cached from there on, or the rest was dropped), "miss" (no cached prompt of its salt
- * begins like it), "dropped" (call.c: one did, but had to make room), "short" (one token each,
- * which is always computed), "off". */
+ * begins like it), "dropped" (completion_end.c: one did, but had to make room), "short" (one token
+ * each, which is always computed), "off". */
 const char *request_log_cache(bool cache_on, uint32_t n_prompts, uint32_t prompt_tokens,
                               uint32_t cached_tokens);
 
