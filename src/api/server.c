@@ -343,7 +343,7 @@ static const struct {
 static void raise_descriptors(struct server *s)
 {
     struct rlimit limit;
-    uint32_t ports = s->options.grpc_port >= 0 ? 2 : 1;
+    uint32_t ports = s->options.rpc ? 2 : 1;
     rlim_t need = (rlim_t)s->options.max_connections * ports + SPARE_DESCRIPTORS;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= need)
         return;
@@ -465,8 +465,8 @@ static enum status open_all(struct server *s, struct err *err)
         (st = cache_salt_secret_make(&s->secret, err)) || (st = wake_init(&s->loaded, err)) ||
         (st = open_events(s, err)) ||
         (st = http1_open(&s->http, s->base, &http, routes_dispatch, s, err)) ||
-        (st = o->grpc_port >= 0 ? http2_open(&s->http2, s->base, &http2, o->rpc->dispatch, s, err)
-                                : STATUS_OK) ||
+        (st = o->rpc ? http2_open(&s->http2, s->base, &http2, o->rpc->dispatch, s, err)
+                     : STATUS_OK) ||
         (st = memory_trim_open(&s->trim, s->base, s->text, is_busy, s, err)) ||
         (st = o->record ? trace_open(&s->trace, o->record_fd, o->record, err) : STATUS_OK))
         return st;

@@ -46,8 +46,8 @@ struct server_rpc {
 struct server_options {
     const char *host;
     int port;                     /* 0: any free one */
-    int grpc_port;                /* gRPC and HTTP/2; 0: any free one, -1: none */
-    const struct server_rpc *rpc; /* answers there; NULL where there is none */
+    const struct server_rpc *rpc; /* answers on a port of HTTP/2; NULL: there is none */
+    int grpc_port;                /* of that; 0: any free one */
     uint32_t coalesce_ms; /* of gRPC: tokens of a stream gather for so long after each message */
     const char *tls_cert, *tls_key; /* of that port; NULL: no TLS */
     uint32_t max_connections;       /* of each port */

@@ -245,8 +245,8 @@ static enum status run(struct args *args, struct err *err)
     struct server_options server = {
         .host = args->host,
         .port = (int)args->port,
-        .grpc_port = has_grpc ? (int)args->grpc_port : -1,
-        .rpc = &grpc_rpc,
+        .rpc = has_grpc ? &grpc_rpc : NULL,
+        .grpc_port = (int)args->grpc_port,
         .coalesce_ms = args->coalesce_ms,
         .tls_cert = args->tls_cert,
         .tls_key = args->tls_key,
