@@ -1,10 +1,9 @@
 #include "base/err.h"
 
-#include "base/log_writer.h"
-
 #include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +23,8 @@ static const struct status_row rows[] = {
     STATUS_MAP(X)
 #undef X
 };
+
+static _Atomic(err_settle *) settle_before_abort;
 
 static enum status fill(struct err *e, enum status code, const char *param, const char *fmt,
                         va_list args)
@@ -106,6 +107,11 @@ static void limit_time(void)
     pthread_sigmask(SIG_UNBLOCK, &alarm_only, NULL);
 }
 
+void err_on_abort(err_settle *settle)
+{
+    atomic_store(&settle_before_abort, settle);
+}
+
 /* Straight to standard error, past the log's writer, but never for long: a process that waits for a
  * reader instead of ending is not started anew. */
 void err_abort(const char *cond, const char *file, int line)
@@ -116,6 +122,8 @@ void err_abort(const char *cond, const char *file, int line)
     limit_time();
     ssize_t ignored = n > 0 ? write(STDERR_FILENO, text, strlen(text)) : 0;
     (void)ignored;
-    log_writer_settle(ABORT_MS);
+    err_settle *settle = atomic_load(&settle_before_abort);
+    if (settle)
+        settle(ABORT_MS);
     abort();
 }

@@ -63,4 +63,9 @@ int status_grpc(enum status code);
 #define REQUIRE(cond) ((cond) ? (void)0 : err_abort(#cond, __FILE__, __LINE__))
 void err_abort(const char *cond, const char *file, int line) __attribute__((noreturn));
 
+/* Registers what err_abort waits for before it aborts: `settle` gets the time that it may take, and
+ * must take no lock. A process has one; NULL: none. */
+typedef void err_settle(int milliseconds);
+void err_on_abort(err_settle *settle);
+
 #endif

@@ -1,7 +1,5 @@
 #include "base/log.h"
 
-#include "base/log_writer.h"
-
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -13,6 +11,7 @@
 
 static const char *const level_names[] = {"debug", "info", "warn", "error", "off"};
 static atomic_int threshold = LOG_INFO;
+static _Atomic(log_put *) writer;
 
 void log_set_level(enum log_level level)
 {
@@ -68,9 +67,15 @@ size_t log_line(char *line, size_t size, enum log_level level, const char *event
     return n;
 }
 
+void log_set_writer(log_put *put)
+{
+    atomic_store_explicit(&writer, put, memory_order_release);
+}
+
 static void write_line(const char *line, size_t len)
 {
-    if (log_writer_put(line, len))
+    log_put *put = atomic_load_explicit(&writer, memory_order_acquire);
+    if (put && put(line, len))
         return;
     ssize_t ignored = write(STDERR_FILENO, line, len);
     (void)ignored;

@@ -9,6 +9,7 @@
 #ifndef FIRSTLIGHT_BASE_LOG_H
 #define FIRSTLIGHT_BASE_LOG_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR, LOG_OFF };
@@ -24,6 +25,11 @@ void log_event(enum log_level level, const char *event, const char *fmt, ...)
 
 /* A line for a person, as it stands and whatever the level; goes the same way. */
 void log_plain(const char *text);
+
+/* Registers who takes the lines from now on, and answers whether it does; otherwise, and for NULL,
+ * this file writes them itself. */
+typedef bool log_put(const char *line, size_t len);
+void log_set_writer(log_put *put);
 
 /* The line of an event with its end, cut to fit, into `line` of `size` bytes (128 at least);
  * returns its length. */

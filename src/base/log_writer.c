@@ -179,6 +179,8 @@ enum status log_writer_start(struct err *err)
     pthread_mutex_lock(&w->lock);
     w->open = true;
     pthread_mutex_unlock(&w->lock);
+    log_set_writer(log_writer_put);
+    err_on_abort(log_writer_settle);
     return STATUS_OK;
 }
 
