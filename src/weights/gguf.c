@@ -5,9 +5,9 @@
 #include "weights/file_map.h"
 #include "weights/map_guard.h"
 #include "weights/gguf_reader.h"
-#include "weights/gguf_split.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -421,12 +421,6 @@ enum status gguf_open_part(struct gguf **out, const char *path, struct err *err)
     return STATUS_OK;
 }
 
-enum status gguf_open(struct gguf **out, const char *path, struct err *err)
-{
-    enum status s = gguf_open_part(out, path, err);
-    return s == STATUS_OK && gguf_split_is_part(*out) ? gguf_split_join(out, err) : s;
-}
-
 /* Assembling. */
 
 /* The tensors as the caller has them; names are copied. */
@@ -572,4 +566,81 @@ const struct gguf_value *gguf_value(const struct gguf *g, const char *key)
     const struct gguf_value *const *found =
         bsearch(&k, g->by_key, g->n_values, sizeof *g->by_key, compare_values);
     return found ? *found : NULL;
+}
+
+/* Typed look-ups. */
+
+static enum status find(const struct gguf *g, const char *key, const struct gguf_value **out,
+                        struct err *err)
+{
+    *out = gguf_value(g, key);
+    if (!*out)
+        return err_param(err, STATUS_NOT_FOUND, key, "key \"%s\" is missing", key);
+    return STATUS_OK;
+}
+
+static enum status wrong_type(const char *key, const char *expected, const struct gguf_value *v,
+                              struct err *err)
+{
+    return err_param(err, STATUS_INVALID, key, "key \"%s\": expected %s, found %s", key, expected,
+                     gguf_type_name(v->type));
+}
+
+enum status gguf_get_u32(const struct gguf *g, const char *key, uint32_t *out, struct err *err)
+{
+    const struct gguf_value *v;
+    enum status s = find(g, key, &v, err);
+    if (s != STATUS_OK)
+        return s;
+    if (!gguf_type_is_integer(v->type) || v->type == GGUF_BOOL)
+        return wrong_type(key, "an integer", v, err);
+    int64_t x = gguf_integer(v, 0);
+    if (x < 0 || x > UINT32_MAX)
+        return err_param(err, STATUS_INVALID, key,
+                         "key \"%s\": expected 0 to %" PRIu32 ", found %s%" PRId64, key, UINT32_MAX,
+                         x == INT64_MAX ? "at least " : "", x);
+    *out = (uint32_t)x;
+    return STATUS_OK;
+}
+
+enum status gguf_get_f32(const struct gguf *g, const char *key, float *out, struct err *err)
+{
+    const struct gguf_value *v;
+    enum status s = find(g, key, &v, err);
+    if (s != STATUS_OK)
+        return s;
+    if (!gguf_type_is_number(v->type) || v->type == GGUF_BOOL)
+        return wrong_type(key, "a number", v, err);
+    double x = gguf_number(v, 0);
+    if (!isfinite(x) || !isfinite((float)x))
+        return err_param(err, STATUS_INVALID, key,
+                         "key \"%s\": expected a finite 32-bit number, found %g", key, x);
+    *out = (float)x;
+    return STATUS_OK;
+}
+
+enum status gguf_get_bool(const struct gguf *g, const char *key, bool *out, struct err *err)
+{
+    const struct gguf_value *v;
+    enum status s = find(g, key, &v, err);
+    if (s != STATUS_OK)
+        return s;
+    if (v->type != GGUF_BOOL)
+        return wrong_type(key, "a bool", v, err);
+    *out = gguf_integer(v, 0) != 0;
+    return STATUS_OK;
+}
+
+enum status gguf_get_string(const struct gguf *g, const char *key, struct gguf_string *out,
+                            struct err *err)
+{
+    const struct gguf_value *v;
+    enum status s = find(g, key, &v, err);
+    if (s != STATUS_OK)
+        return s;
+    if (v->type != GGUF_STRING)
+        return wrong_type(key, "a string", v, err);
+    struct gguf_cursor start = {0, 0};
+    *out = gguf_array_string(v, 0, &start);
+    return STATUS_OK;
 }

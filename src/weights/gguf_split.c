@@ -1,4 +1,10 @@
-#include "weights/gguf_split.h"
+/* Split GGUF files: a model in parts "NAME-00001-of-00003.gguf", as llama-gguf-split writes them.
+ *
+ * Each part is a GGUF file; the first has the model's metadata, and each says which part of how
+ * many it is (split.no, from 0; split.count) and how many tensors the parts have together
+ * (split.tensors.count).
+ */
+#include "weights/gguf.h"
 
 #include "base/buf.h"
 #include "base/limits.h"
@@ -24,7 +30,7 @@ struct parts {
     char *stem; /* the path less SUFFIX_BYTES */
 };
 
-bool gguf_split_is_part(const struct gguf *g)
+static bool is_part(const struct gguf *g)
 {
     uint32_t count = 0;
     struct err ignored;
@@ -218,7 +224,9 @@ static enum status assemble(struct gguf **out, struct parts *p, struct err *err)
     return s;
 }
 
-enum status gguf_split_join(struct gguf **g, struct err *err)
+/* Replaces *g, any one part, by the whole, with the first part's path and metadata. *g is closed,
+ * and after an error NULL. */
+static enum status join(struct gguf **g, struct err *err)
 {
     struct gguf *named = *g;
     struct parts *p = mem_zalloc(sizeof *p);
@@ -232,4 +240,10 @@ enum status gguf_split_join(struct gguf **g, struct err *err)
     if (s != STATUS_OK && p)
         parts_close(p);
     return s;
+}
+
+enum status gguf_open(struct gguf **out, const char *path, struct err *err)
+{
+    enum status s = gguf_open_part(out, path, err);
+    return s == STATUS_OK && is_part(*out) ? join(out, err) : s;
 }
