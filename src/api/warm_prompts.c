@@ -41,7 +41,7 @@ static enum status add(struct warm_prompts *w, const struct reader *r, struct to
     all[at] = (struct request_params){
         .prompt = ids->ids,
         .n_prompt = (uint32_t)ids->count,
-        .salt = salted ? *salt : prefix_public,
+        .salt = salted ? *salt : prefix_salt_public,
         .max_tokens = 1,
         .sampling = sampling_default,
     };

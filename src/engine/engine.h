@@ -23,6 +23,7 @@
 #include "base/limits.h"
 #include "base/pool.h"
 #include "base/timeline.h"
+#include "engine/prefix_salt.h"
 #include "engine/sampling/token_logprob.h"
 #include "model/loader.h"
 #include "params/sampling.h"
@@ -117,20 +118,11 @@ enum status engine_failure(const struct engine *e, struct err *err);
 
 /* Runs a few throw-away steps so that the first request finds everything warm, then the n prompts,
  * which it takes as engine_submit does, so that the prefix cache holds them: those of the salt
- * prefix_public for everybody, which go first; returns when done.
+ * prefix_salt_public for everybody, which go first; returns when done.
  * Before the first submit, on the thread that called engine_open: the owner may be another one from
  * here on, if something (a join, a wake-up) orders this before what it does. */
 enum status engine_warm(struct engine *e, struct request_params *prompts, uint32_t n,
                         struct err *err);
-
-/* Whose prompts may share cached prefixes: those of one salt. All zero: everybody's who has none.
- */
-struct prefix_salt {
-    uint64_t word[2];
-};
-/* The salt of the public part: what is computed under it is found under every salt. It is for
- * prompts that the server's owner chose (engine_warm), never for those of a client. */
-extern const struct prefix_salt prefix_public;
 
 /* Ranges are checked by engine_submit too: STATUS_INVALID names the parameter. */
 struct request_params {

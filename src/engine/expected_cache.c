@@ -128,7 +128,7 @@ struct walk {
 static struct walk start(const struct expected_cache *x, const struct prefix_salt *salt)
 {
     return (struct walk){.chain = expected_cache_start(x),
-                         .public = word_of(x, &prefix_public),
+                         .public = word_of(x, &prefix_salt_public),
                          .own = word_of(x, salt),
                          .among_public = true};
 }

@@ -59,6 +59,16 @@ const struct policy *policy_at(size_t i)
     return i < POLICIES ? &policies[i] : NULL;
 }
 
+bool engine_policy_at(size_t i, const char **name, const char **about)
+{
+    const struct policy *p = policy_at(i);
+    if (!p)
+        return false;
+    *name = p->name;
+    *about = p->about;
+    return true;
+}
+
 const struct policy *policy_find(const char *name, struct err *err)
 {
     char known[256];

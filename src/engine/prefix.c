@@ -10,8 +10,6 @@
  * that differ early are many (a chat template's start), and the newest are the likeliest. */
 #define TRIES 64
 
-const struct prefix_salt prefix_public = {.word = {UINT64_MAX, UINT64_MAX}};
-
 static uint32_t buckets_for(uint32_t n_blocks)
 {
     uint32_t n = 16;
@@ -98,7 +96,7 @@ static bool same_place(const struct prefix_node *n, uint32_t parent, const struc
 
 static bool is_public(const struct prefix_salt *salt)
 {
-    return same_salt(salt, &prefix_public);
+    return same_salt(salt, &prefix_salt_public);
 }
 
 /* Public nodes stand only behind public ones and at the start. */
@@ -125,7 +123,7 @@ static uint32_t find_full(const struct prefix *p, uint32_t parent, const struct 
 {
     uint32_t id = KV_NONE;
     if (may_go_on_public(p, parent))
-        id = find_own(p, parent, &prefix_public, tokens);
+        id = find_own(p, parent, &prefix_salt_public, tokens);
     return id != KV_NONE ? id : find_own(p, parent, salt, tokens);
 }
 
@@ -162,7 +160,7 @@ static uint32_t find_longest(const struct prefix *p, uint32_t parent,
     uint32_t best = KV_NONE;
     *n_common = 0;
     if (may_go_on_public(p, parent))
-        find_longer(p, parent, &prefix_public, tokens, n, &best, n_common);
+        find_longer(p, parent, &prefix_salt_public, tokens, n, &best, n_common);
     find_longer(p, parent, salt, tokens, n, &best, n_common);
     return best;
 }
@@ -351,7 +349,7 @@ bool prefix_dropped(const struct prefix *p, const struct prefix_salt *salt, cons
                     uint32_t n)
 {
     return n >= KV_BLOCK &&
-           (was_dropped(p, salt, tokens) || was_dropped(p, &prefix_public, tokens));
+           (was_dropped(p, salt, tokens) || was_dropped(p, &prefix_salt_public, tokens));
 }
 
 bool prefix_make_room(struct prefix *p, uint32_t n_blocks)

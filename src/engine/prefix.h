@@ -8,10 +8,10 @@
  * copied into a block of the request's own. What a hash finds is verified token by token.
  *
  * Each chain belongs to a salt, and only requests of that salt find it. Those of the salt
- * prefix_public are the public part, which everybody finds: a request of another salt reads it as
- * far as it goes, and what the request computes itself branches off there, under its own salt. So a
- * node's parent has the node's own salt or is public, and nothing that is computed under another
- * salt is ever public:
+ * prefix_salt_public are the public part, which everybody finds: a request of another salt reads it
+ * as far as it goes, and what the request computes itself branches off there, under its own salt.
+ * So a node's parent has the node's own salt or is public, and nothing that is computed under
+ * another salt is ever public:
  *
  *     (start) ── block 4 (public) ─┬─ block 8 (salt A)
  *                                  └─ block 2 (salt B), the same tokens perhaps

@@ -19,6 +19,16 @@ const struct profile *profile_at(size_t i)
     return i < PROFILES ? &profiles[i] : NULL;
 }
 
+bool engine_profile_at(size_t i, const char **name, const char **about)
+{
+    const struct profile *p = profile_at(i);
+    if (!p)
+        return false;
+    *name = p->name;
+    *about = p->about;
+    return true;
+}
+
 const struct profile *profile_find(const char *name, struct err *err)
 {
     char known[128];

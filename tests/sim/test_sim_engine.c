@@ -70,7 +70,7 @@ static struct request_params random_params(struct random *r, bool calm)
         p.prompt[0] = FAKE_NAN;
     p.salt.word[1] = random_below(r, 6) == 0;
     if (random_below(r, 6) == 0)
-        p.salt = prefix_public;
+        p.salt = prefix_salt_public;
     p.priority = (int32_t)random_below(r, 3);
     p.max_tokens = 1 + random_below(r, random_below(r, 3) ? talk : talk * 12);
     return p;

@@ -328,7 +328,7 @@ static void warm_prompts_are_not_charged(void **state)
 {
     (void)state;
     struct sim *s = open_slow(10000);
-    s->salt = prefix_public;
+    s->salt = prefix_salt_public;
     burst(s, CACHED, TEXTS);
     finish(s);
     for (uint32_t i = 0; i < BURST; i++) {

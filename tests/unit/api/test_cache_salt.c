@@ -59,7 +59,7 @@ static void no_asked_salt_names_another(void **state)
     (void)state;
     struct key_secret one = secret_of("sk-one"), two = secret_of("sk-two");
     struct prefix_salt none = {{0, 0}}, others = salt_with(&two, none);
-    const struct prefix_salt asked[] = {none, prefix_public, others};
+    const struct prefix_salt asked[] = {none, prefix_salt_public, others};
     for (int i = 0; i < 3; i++) {
         struct prefix_salt got = salt_with(&one, asked[i]);
         for (int j = 0; j < 3; j++)

@@ -191,7 +191,7 @@ static void what_is_behind_the_public_part_is_the_salts(void **state)
     } asked[] = {{0, 160 - 64}, {0, 1}, {1, 160 - 64}, {1, 1}, {0, 1}};
     by_hand_open(&h, 60, &(struct engine_options){0});
     struct request_params p = by_hand_prompt(80, 80, 0, 1);
-    p.salt = prefix_public;
+    p.salt = prefix_salt_public;
     by_hand_submit(&h, p);
     for (uint32_t i = 0; i < 5; i++) {
         by_hand_finish(&h);

@@ -83,7 +83,7 @@ static void the_public_part_is_everybodys(void **state)
     struct by_hand h;
     by_hand_open(&h, 60, &(struct engine_options){0});
     struct request_params p = by_hand_prompt(80, 80, 0, 1);
-    p.salt = prefix_public;
+    p.salt = prefix_salt_public;
     by_hand_submit(&h, p);
     by_hand_finish(&h);
     for (uint64_t i = 0; i < 4; i++) { /* all with the same 160 tokens */

@@ -77,14 +77,14 @@ static void public_blocks_are_not_left(void **state)
     uint64_t one = expected_cache_next(expected_cache_start(&x), tokens);
     uint64_t two = expected_cache_next(one, tokens + KV_BLOCK);
     uint64_t three = expected_cache_next(two, tokens + 2 * KV_BLOCK);
-    expected_cache_add(&x, one, &prefix_public);
+    expected_cache_add(&x, one, &prefix_salt_public);
     expected_cache_add(&x, two, &a);
     assert_int_equal(expected_cache_left(&x, &nobody, tokens, N), N - KV_BLOCK);
     assert_int_equal(expected_cache_left(&x, &a, tokens, N), N - 2 * KV_BLOCK);
     assert_int_equal(expected_cache_left(&x, &b, tokens, N), N - KV_BLOCK);
-    expected_cache_add(&x, three, &prefix_public);
+    expected_cache_add(&x, three, &prefix_salt_public);
     assert_int_equal(expected_cache_left(&x, &a, tokens, N), N - 2 * KV_BLOCK);
-    expected_cache_remove(&x, one, &prefix_public);
+    expected_cache_remove(&x, one, &prefix_salt_public);
     assert_int_equal(expected_cache_left(&x, &a, tokens, N), N);
     expected_cache_fini(&x);
 }
@@ -97,11 +97,11 @@ static void the_end_of_a_public_prompt_is_not_left(void **state)
     int32_t tokens[N];
     const struct prefix_salt a = {{1}};
     open_expect(&x, tokens);
-    assert_int_equal(expected_cache_begin(&x, &prefix_public, tokens, N), N);
+    assert_int_equal(expected_cache_begin(&x, &prefix_salt_public, tokens, N), N);
     assert_int_equal(expected_cache_left(&x, &a, tokens, N), 1);
     assert_int_equal(expected_cache_left(&x, &a, tokens, N - 1), 3);
     assert_int_equal(expected_cache_begin(&x, &a, tokens, N), 1);
-    expected_cache_end(&x, &prefix_public, tokens, N);
+    expected_cache_end(&x, &prefix_salt_public, tokens, N);
     assert_int_equal(expected_cache_left(&x, &a, tokens, N), 1);
     assert_int_equal(expected_cache_left(&x, &nobody, tokens, N), N);
     expected_cache_end(&x, &a, tokens, N);

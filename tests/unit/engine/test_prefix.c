@@ -56,7 +56,7 @@ static bool same_salt(const struct prefix_salt *a, const struct prefix_salt *b)
 /* May a request under this salt have what was computed under the other? */
 static bool may_find(const struct prefix_salt *salt, const struct prefix_salt *by)
 {
-    return same_salt(salt, by) || same_salt(by, &prefix_public);
+    return same_salt(salt, by) || same_salt(by, &prefix_salt_public);
 }
 
 static uint64_t hash_of(const struct sequence *s, uint32_t position)
@@ -334,7 +334,7 @@ static void everybody_finds_the_public_part(void **state)
 {
     (void)state;
     struct world *w = open_world(N_BLOCKS);
-    once_by(w, prefix_public, 70, 1, 0); /* two blocks, and 6 tokens of the third */
+    once_by(w, prefix_salt_public, 70, 1, 0); /* two blocks, and 6 tokens of the third */
     for (uint64_t who = 0; who < 3; who++)
         for (uint32_t n = 1; n < 100; n++)
             assert_int_equal(found(w, who, n, 1), n < 70 ? n : 70);
@@ -345,7 +345,7 @@ static void behind_the_public_part_salts_keep_apart(void **state)
 {
     (void)state;
     struct world *w = open_world(N_BLOCKS);
-    once_by(w, prefix_public, 70, 1, 0);
+    once_by(w, prefix_salt_public, 70, 1, 0);
     for (uint64_t who = 0; who < 3; who++) /* each has the same text behind it */
         assert_int_equal(once_by(w, salt_of(who), 200, 1, 0), 70);
     for (uint64_t who = 0; who < 3; who++)
@@ -359,11 +359,11 @@ static void nothing_that_others_compute_becomes_public(void **state)
 {
     (void)state;
     struct world *w = open_world(N_BLOCKS);
-    once_by(w, prefix_public, 64, 1, 0);
+    once_by(w, prefix_salt_public, 64, 1, 0);
     once_by(w, salt_of(1), 160, 1, 0);
     assert_int_equal(found(w, 2, 160, 1), 64);
     fill(&w->seq[1], 160, 1);
-    assert_int_equal(prefix_lookup(&w->prefix, &prefix_public, w->seq[1].tokens, 160), 64);
+    assert_int_equal(prefix_lookup(&w->prefix, &prefix_salt_public, w->seq[1].tokens, 160), 64);
     close_world(w);
 }
 
@@ -371,7 +371,7 @@ static void the_longer_of_both_parts_is_found(void **state)
 {
     (void)state;
     struct world *w = open_world(N_BLOCKS);
-    once_by(w, prefix_public, 50, 1, 0);
+    once_by(w, prefix_salt_public, 50, 1, 0);
     once_by(w, salt_of(1), 60, 1, 20); /* 40 as above, then its own */
     once_by(w, salt_of(1), 60, 1, 0);
     assert_int_equal(found(w, 1, 64, 1), 60);
@@ -385,8 +385,8 @@ static void the_public_part_goes_last(void **state)
 {
     (void)state;
     struct world *w = open_world(12);
-    once_by(w, prefix_public, 70, 1, 0); /* 3 blocks, the longest unused */
-    once_by(w, salt_of(1), 128, 1, 0);   /* 2 more, and a copy of the third */
+    once_by(w, prefix_salt_public, 70, 1, 0); /* 3 blocks, the longest unused */
+    once_by(w, salt_of(1), 128, 1, 0);        /* 2 more, and a copy of the third */
     once_by(w, salt_of(1), 96, 2000, 0);
     assert_true(prefix_make_room(&w->prefix, 9));
     check(w);
@@ -409,7 +409,7 @@ static void what_was_dropped_of_the_public_part_is_remembered(void **state)
     (void)state;
     struct world *w = open_world(12);
     struct sequence s;
-    once_by(w, prefix_public, 70, 1, 0);
+    once_by(w, prefix_salt_public, 70, 1, 0);
     once_by(w, salt_of(1), 70, 1000, 0);
     assert_true(prefix_make_room(&w->prefix, 12));
     fill(&s, 70, 1);
@@ -538,11 +538,11 @@ static void nobody_finds_what_only_another_salt_computed(void **state)
         w->published = mem_array(MAX_PUBLISHED, sizeof *w->published);
         assert_non_null(w->published);
         for (int i = 0; i < 4; i++)
-            a_random_visit(w, prefix_public);
+            a_random_visit(w, prefix_salt_public);
         for (int i = 0; i < 300; i++) {
             struct prefix_salt salt = salt_of(random_below(&w->random, 3));
             bool late = seed % 2 == 0 && random_below(&w->random, 50) == 0;
-            a_random_visit(w, late ? prefix_public : salt);
+            a_random_visit(w, late ? prefix_salt_public : salt);
             check(w);
         }
         hits += w->hits;
