@@ -16,7 +16,7 @@
 
 #include "base/err.h"
 #include "text/tokenizer/bpe_queue.h"
-#include "text/tokenizer/tokenizer.h"
+#include "text/tokenizer/tokens.h"
 #include "text/tokenizer/vocab.h"
 
 struct bpe_merge;

@@ -10,23 +10,13 @@
 #define FIRSTLIGHT_TEXT_TOKENIZER_TOKENIZER_H
 
 #include "base/err.h"
+#include "text/tokenizer/tokens.h"
 #include "weights/gguf.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
 struct tokenizer;
-
-/* A growing list of ids; starts zeroed, ends with tokens_fini. */
-struct tokens {
-    int32_t *ids;
-    size_t count;
-    size_t cap;
-    size_t most; /* it takes no more than so many; 0: any number */
-    bool over;   /* more were to come */
-};
-bool tokens_push(struct tokens *t, int32_t id); /* false: memory, or it is over */
-void tokens_fini(struct tokens *t);
 
 /* Our own key in GGUF metadata, "first" or "always": a space is put before the text, or each part
  * of it between added tokens, if there is none. Without it add_space_prefix is as llama.cpp has it.

@@ -10,7 +10,7 @@
 #define FIRSTLIGHT_TEXT_TOKENIZER_UNIGRAM_H
 
 #include "base/err.h"
-#include "text/tokenizer/tokenizer.h"
+#include "text/tokenizer/tokens.h"
 #include "text/tokenizer/vocab.h"
 
 struct unigram {
