@@ -3,46 +3,14 @@
 
 #include <string.h>
 
-static const struct jinja_builtin *find(const struct jinja_builtin *table,
-                                        const struct jinja_string *name)
+const struct jinja_builtin *jinja_builtin_find(const struct jinja_builtin *table,
+                                               const struct jinja_string *name)
 {
     for (; table->name != NULL; table++) {
         if (jinja_string_is(name, table->name))
             return table;
     }
     return NULL;
-}
-
-const struct jinja_builtin *jinja_builtin_filter(const struct jinja_string *name)
-{
-    const struct jinja_builtin *row = find(jinja_filters_table, name);
-
-    return row != NULL ? row : find(jinja_filters_list_table, name);
-}
-
-const struct jinja_builtin *jinja_builtin_test(const struct jinja_string *name)
-{
-    return find(jinja_tests_table, name);
-}
-
-const struct jinja_builtin *jinja_builtin_global(const struct jinja_string *name)
-{
-    return find(jinja_globals_table, name);
-}
-
-const struct jinja_builtin *jinja_builtin_method(enum jinja_type type,
-                                                 const struct jinja_string *name)
-{
-    for (const struct jinja_builtin *row = jinja_methods_table; row->name != NULL; row++) {
-        if ((row->types & 1u << type) != 0 && jinja_string_is(name, row->name))
-            return row;
-    }
-    return NULL;
-}
-
-bool jinja_builtin_is_method(const struct jinja_string *name)
-{
-    return find(jinja_methods_table, name) != NULL;
 }
 
 /* The index of the row's parameter of that name, or JINJA_MAX_PARAMS. */

@@ -40,14 +40,14 @@ struct jinja_builtin {
     uint32_t types; /* methods: 1u << jinja_type of each type that has it */
 };
 
-/* The rows; a table ends with a row without a name. */
+/* The filters of single values; jinja_builtin_filter knows those of lists, too. */
 extern const struct jinja_builtin jinja_filters_table[];
-extern const struct jinja_builtin jinja_filters_list_table[];
-extern const struct jinja_builtin jinja_tests_table[];
-extern const struct jinja_builtin jinja_globals_table[];
-extern const struct jinja_builtin jinja_methods_table[];
 
-/* NULL when there is none of that name. */
+/* A table's row of that name, NULL when there is none. It ends with a row without a name. */
+const struct jinja_builtin *jinja_builtin_find(const struct jinja_builtin *table,
+                                               const struct jinja_string *name);
+
+/* NULL when there is none of that name. Each is in the file of its rows. */
 const struct jinja_builtin *jinja_builtin_filter(const struct jinja_string *name);
 const struct jinja_builtin *jinja_builtin_test(const struct jinja_string *name);
 const struct jinja_builtin *jinja_builtin_global(const struct jinja_string *name);

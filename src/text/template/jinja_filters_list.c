@@ -436,7 +436,7 @@ static bool filter_map(PARAMS)
     return true;
 }
 
-const struct jinja_builtin jinja_filters_list_table[] = {
+static const struct jinja_builtin rows[] = {
     {.name = "first", .call = filter_first},
     {.name = "last", .call = filter_last},
     {.name = "list", .call = filter_list},
@@ -456,3 +456,10 @@ const struct jinja_builtin jinja_filters_list_table[] = {
     {.name = "sum", .call = filter_sum, .params = {"attribute", "start"}},
     {.name = NULL},
 };
+
+const struct jinja_builtin *jinja_builtin_filter(const struct jinja_string *name)
+{
+    const struct jinja_builtin *row = jinja_builtin_find(jinja_filters_table, name);
+
+    return row != NULL ? row : jinja_builtin_find(rows, name);
+}

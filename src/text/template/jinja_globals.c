@@ -122,7 +122,7 @@ static bool strftime_now(struct jinja_run *r, struct jinja_value self, const str
     return jinja_text_borrow(r, text, strftime(text, 1024, terminated, &tm), false, out);
 }
 
-const struct jinja_builtin jinja_globals_table[] = {
+static const struct jinja_builtin rows[] = {
     {.name = "raise_exception", .call = raise_exception, .params = {"message"}, .required = 1},
     {.name = "range", .call = range, .params = {"start", "stop", "step"}, .required = 1},
     {.name = "namespace", .call = namespace, .flags = JINJA_VARIADIC},
@@ -130,3 +130,8 @@ const struct jinja_builtin jinja_globals_table[] = {
     {.name = "strftime_now", .call = strftime_now, .params = {"format"}, .required = 1},
     {.name = NULL},
 };
+
+const struct jinja_builtin *jinja_builtin_global(const struct jinja_string *name)
+{
+    return jinja_builtin_find(rows, name);
+}

@@ -335,7 +335,7 @@ static bool list_find(struct jinja_run *r, struct jinja_value self, struct jinja
     for (size_t i = 0; i < self.list->count; i++) {
         bool equal;
 
-        if (!jinja_step(r) || !jinja_ops_equal(r, self.list->items[i], wanted, &equal))
+        if (!jinja_step(r) || !jinja_equal(r, self.list->items[i], wanted, &equal))
             return false;
         if (equal && (*count)++ == 0)
             *first = (int64_t)i;
@@ -378,7 +378,7 @@ static bool loop_cycle(PARAMS)
 #define SEP   .params = {"sep", "maxsplit"}
 #define PART  .params = {"part"}, .required = 1
 
-const struct jinja_builtin jinja_methods_table[] = {
+static const struct jinja_builtin rows[] = {
     {.name = "get", .call = dict_get, .params = {"key", "default"}, .required = 1, DICT},
     {.name = "items", .call = dict_items, DICT},
     {.name = "keys", .call = dict_keys, DICT},
@@ -407,3 +407,18 @@ const struct jinja_builtin jinja_methods_table[] = {
     {.name = "cycle", .call = loop_cycle, .flags = JINJA_VARIADIC, .types = 1u << JINJA_LOOP},
     {.name = NULL},
 };
+
+const struct jinja_builtin *jinja_builtin_method(enum jinja_type type,
+                                                 const struct jinja_string *name)
+{
+    for (const struct jinja_builtin *row = rows; row->name != NULL; row++) {
+        if ((row->types & 1u << type) != 0 && jinja_string_is(name, row->name))
+            return row;
+    }
+    return NULL;
+}
+
+bool jinja_builtin_is_method(const struct jinja_string *name)
+{
+    return jinja_builtin_find(rows, name) != NULL;
+}

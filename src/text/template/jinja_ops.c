@@ -18,79 +18,6 @@ static bool fail_types(struct jinja_run *r, const char *op, struct jinja_value a
                       jinja_type_name(a), jinja_type_name(b));
 }
 
-static bool equal_lists(struct jinja_run *r, const struct jinja_list *a, const struct jinja_list *b,
-                        bool *equal)
-{
-    *equal = a->count == b->count;
-    for (size_t i = 0; *equal && i < a->count; i++) {
-        if (!jinja_ops_equal(r, a->items[i], b->items[i], equal))
-            return false;
-    }
-    return true;
-}
-
-static bool equal_dicts(struct jinja_run *r, const struct jinja_dict *a, const struct jinja_dict *b,
-                        bool *equal)
-{
-    *equal = a->count == b->count;
-    for (size_t i = 0; *equal && i < a->count; i++) {
-        const struct jinja_value *other;
-
-        if (!jinja_dict_find(r, b, a->pairs[i].key, &other))
-            return false;
-        *equal = other != NULL;
-        if (other != NULL && !jinja_ops_equal(r, a->pairs[i].value, *other, equal))
-            return false;
-    }
-    return true;
-}
-
-static bool equal_same_type(struct jinja_run *r, struct jinja_value a, struct jinja_value b,
-                            bool *equal)
-{
-    switch (a.type) {
-    case JINJA_STRING:
-        *equal = jinja_string_equal(a.s, b.s);
-        return jinja_work(r, a.s->len);
-    case JINJA_LIST:
-    case JINJA_TUPLE:
-        return equal_lists(r, a.list, b.list, equal);
-    case JINJA_DICT:
-        return equal_dicts(r, a.dict, b.dict, equal);
-    case JINJA_UNSET:
-    case JINJA_UNDEFINED:
-    case JINJA_NONE:
-        *equal = true;
-        return true;
-    default:
-        *equal = a.list == b.list; /* the others are what they point to */
-        return true;
-    }
-}
-
-bool jinja_ops_equal(struct jinja_run *r, struct jinja_value a, struct jinja_value b, bool *equal)
-{
-    int64_t x, y;
-    bool ok;
-
-    *equal = false;
-    if (jinja_integer(a, &x) && jinja_integer(b, &y)) {
-        *equal = x == y;
-        return true;
-    }
-    if (jinja_is_number(a) && jinja_is_number(b)) {
-        *equal = jinja_number(a) == jinja_number(b);
-        return true;
-    }
-    if (a.type != b.type)
-        return true;
-    if (!jinja_enter(r))
-        return false;
-    ok = equal_same_type(r, a, b, equal);
-    jinja_leave(r);
-    return ok;
-}
-
 /* Python orders strings by code point, which is the order of UTF-8's bytes. */
 static int order_strings(const struct jinja_string *a, const struct jinja_string *b)
 {
@@ -164,7 +91,7 @@ bool jinja_ops_contains(struct jinja_run *r, struct jinja_value haystack, struct
     if (!jinja_iterate(r, haystack, &list) || !jinja_work(r, list->count))
         return false;
     for (size_t i = 0; i < list->count && !*found; i++) {
-        if (!jinja_ops_equal(r, list->items[i], needle, found))
+        if (!jinja_equal(r, list->items[i], needle, found))
             return false;
     }
     return true;
@@ -181,7 +108,7 @@ bool jinja_ops_compare(struct jinja_run *r, int op, struct jinja_value a, struct
     int order;
 
     if (op == OP_EQ || op == OP_NE || op == OP_IN || op == OP_NOT_IN) {
-        bool found, ok = op == OP_EQ || op == OP_NE ? jinja_ops_equal(r, a, b, &found)
+        bool found, ok = op == OP_EQ || op == OP_NE ? jinja_equal(r, a, b, &found)
                                                     : jinja_ops_contains(r, b, a, &found);
 
         *result = ok && found == (op == OP_EQ || op == OP_IN);

@@ -5,8 +5,6 @@
 #include "text/template/jinja_lexer.h"
 #include "text/template/jinja_run.h"
 
-bool jinja_ops_equal(struct jinja_run *r, struct jinja_value a, struct jinja_value b, bool *equal);
-
 /* *order is < 0, 0 or > 0. Fails for types that have no order among each other. */
 bool jinja_ops_order(struct jinja_run *r, struct jinja_value a, struct jinja_value b, int *order);
 

@@ -85,7 +85,7 @@ static inline void jinja_leave(struct jinja_run *r)
 void *jinja_alloc(struct jinja_run *r, size_t size);
 void *jinja_array(struct jinja_run *r, size_t count, size_t size); /* cleared */
 
-/* Lists and dicts */
+/* Lists and dicts: jinja_container.c */
 struct jinja_list *jinja_list_new(struct jinja_run *r, size_t cap);
 bool jinja_list_add(struct jinja_run *r, struct jinja_list *list, struct jinja_value item);
 struct jinja_value jinja_list_value(struct jinja_list *list);
@@ -100,6 +100,8 @@ bool jinja_dict_find(struct jinja_run *r, const struct jinja_dict *dict, struct 
                      const struct jinja_value **found);
 const struct jinja_value *jinja_dict_name(const struct jinja_dict *dict,
                                           const struct jinja_string *name, uint32_t hash);
+
+bool jinja_equal(struct jinja_run *r, struct jinja_value a, struct jinja_value b, bool *equal);
 
 /* What {% for %} goes through: the items of a list, the keys of a dict, the characters of a string,
  * nothing for undefined. */

@@ -175,7 +175,7 @@ static bool test_divisible(PARAMS)
 
 #define OTHER .params = {"other"}, .required = 1
 
-const struct jinja_builtin jinja_tests_table[] = {
+static const struct jinja_builtin rows[] = {
     {.name = "defined", .call = test_defined},
     {.name = "undefined", .call = test_undefined},
     {.name = "none", .call = test_none},
@@ -212,3 +212,8 @@ const struct jinja_builtin jinja_tests_table[] = {
     {.name = "sameas", .call = test_sameas, OTHER},
     {.name = NULL},
 };
+
+const struct jinja_builtin *jinja_builtin_test(const struct jinja_string *name)
+{
+    return jinja_builtin_find(rows, name);
+}

@@ -90,21 +90,6 @@ bool jinja_text_concat(struct jinja_run *r, const struct jinja_string *a,
     return true;
 }
 
-bool jinja_text_str(struct jinja_run *r, struct jinja_value v, struct jinja_value *out)
-{
-    struct jinja_capture c;
-
-    if (v.type == JINJA_STRING) {
-        *out = v;
-        return true;
-    }
-    jinja_capture_begin(&c);
-    if (jinja_write_str(r, &c.out, v))
-        return jinja_capture_end(r, &c, out);
-    jinja_capture_drop(&c);
-    return false;
-}
-
 size_t jinja_text_find(const struct jinja_string *s, const struct jinja_string *needle, size_t from)
 {
     const char *at;

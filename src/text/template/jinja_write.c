@@ -170,6 +170,21 @@ bool jinja_write_str(struct jinja_run *r, struct jinja_out *out, struct jinja_va
     return write_scalar(r, out, v);
 }
 
+bool jinja_text_str(struct jinja_run *r, struct jinja_value v, struct jinja_value *out)
+{
+    struct jinja_capture c;
+
+    if (v.type == JINJA_STRING) {
+        *out = v;
+        return true;
+    }
+    jinja_capture_begin(&c);
+    if (jinja_write_str(r, &c.out, v))
+        return jinja_capture_end(r, &c, out);
+    jinja_capture_drop(&c);
+    return false;
+}
+
 struct dump_writer {
     struct jinja_run *r;
     struct jinja_out *out;
