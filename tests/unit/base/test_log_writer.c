@@ -190,10 +190,73 @@ static void test_end(void **state)
     assert_true(ok);
 }
 
+static char put_line[256];
+static bool put_takes;
+
+static bool put_once(const char *line, size_t len)
+{
+    snprintf(put_line, sizeof put_line, "%.*s", (int)len, line);
+    return put_takes;
+}
+
+static void settle_tells(int milliseconds)
+{
+    log_plain(milliseconds > 0 ? "settled" : "in no time");
+}
+
+/* Whoever is registered gets each line; one that it does not take is written as without it. */
+static void test_registered(void **state)
+{
+    (void)state;
+    struct terminal t;
+    char said[PIPE_BYTES] = {0};
+    redirect(&t);
+    log_set_writer(put_once);
+    put_takes = true;
+    log_info("taken", NULL);
+    bool ok = strstr(put_line, " info taken\n") != NULL;
+    put_takes = false;
+    log_info("left", NULL);
+    ok = ok && strstr(put_line, " info left\n") && read(t.reader, said, sizeof said - 1) > 0;
+    log_set_writer(NULL);
+    restore(&t);
+    close(t.reader);
+    assert_true(ok);
+    assert_non_null(strstr(said, " info left\n"));
+    assert_null(strstr(said, "taken"));
+}
+
+/* An abort calls whoever is registered, after its own message. */
+static void test_abort_settles(void **state)
+{
+    (void)state;
+    struct terminal t;
+    char said[PIPE_BYTES] = {0};
+    int how = 0;
+    redirect(&t);
+    pid_t child = fork();
+    if (child == 0) {
+        setrlimit(RLIMIT_CORE, &(struct rlimit){0});
+        log_set_writer(NULL);
+        err_on_abort(settle_tells);
+        err_abort("pigs fly", "file.c", 7);
+    }
+    bool ok = waitpid(child, &how, 0) == child && read(t.reader, said, sizeof said - 1) > 0;
+    restore(&t);
+    close(t.reader);
+    assert_true(ok && WIFSIGNALED(how) && WTERMSIG(how) == SIGABRT);
+    const char *message = strstr(said, "pigs fly");
+    assert_true(message && strstr(message, "settled\n"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_direct), cmocka_unit_test(test_unread), cmocka_unit_test(test_abort),
+        cmocka_unit_test(test_registered),
+        cmocka_unit_test(test_abort_settles),
+        cmocka_unit_test(test_direct),
+        cmocka_unit_test(test_unread),
+        cmocka_unit_test(test_abort),
         cmocka_unit_test(test_end), /* the last one: its thread stays */
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
