@@ -19,7 +19,7 @@
 
 #include "base/err.h"
 #include "engine/engine.h"
-#include "model/loader.h"
+#include "model/load/loader.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -11,7 +11,7 @@
 
 #include "base/err.h"
 #include "engine/engine.h"
-#include "model/loader.h"
+#include "model/load/loader.h"
 
 /* Starts zeroed, ends with warm_prompts_fini. */
 struct warm_prompts {

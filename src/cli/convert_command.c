@@ -7,7 +7,7 @@
 #include "cli/flags.h"
 #include "cli/options.h"
 #include "model/write/convert.h"
-#include "model/write/requantize.h"
+#include "model/requantize.h"
 
 #include <stdio.h>
 #include <stdlib.h>

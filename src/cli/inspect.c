@@ -57,13 +57,13 @@ static enum status print_report(const struct gguf *g, bool json, struct err *err
 
 static enum status inspect(const struct args *a, struct err *err)
 {
-    struct gguf *g = NULL;
+    struct model_file f;
     if (!a->path)
         return err_set(err, STATUS_INVALID, "expected a model file: firstlight inspect MODEL");
-    enum status s = model_file_open(&g, a->path, err);
+    enum status s = model_file_open(&f, a->path, err);
     if (s == STATUS_OK)
-        s = print_report(g, a->json, err);
-    gguf_close(g);
+        s = print_report(f.gguf, a->json, err);
+    model_file_close(&f);
     return s;
 }
 

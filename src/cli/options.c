@@ -7,7 +7,7 @@
 #include "base/name_table.h"
 #include "engine/policy.h"
 #include "engine/profile.h"
-#include "model/write/requantize.h"
+#include "model/requantize.h"
 #include "kernels/kv_layout.h"
 
 #include <stdio.h>
@@ -236,7 +236,7 @@ enum status options_load_model(const struct options *o, struct loader *out, stru
 void options_tell_sampling(const struct loader *l)
 {
     struct buf line = {0};
-    generation_describe(&l->generation, l->gguf, &line);
+    generation_describe(&l->generation, l->file.source, &line);
     if (line.len > 0 && !line.failed)
         log_plain(
             buf_str(&line)); /* on a server's loader thread, which must not wait for readers */

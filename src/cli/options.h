@@ -6,7 +6,7 @@
 #include "base/err.h"
 #include "cli/flags.h"
 #include "engine/engine.h"
-#include "model/loader.h"
+#include "model/load/loader.h"
 
 #include <stdint.h>
 

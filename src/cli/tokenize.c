@@ -142,22 +142,22 @@ static bool is_json(const char *path)
     return len > 5 && strcmp(path + len - 5, ".json") == 0;
 }
 
-static enum status open_model(struct gguf **g, struct tokenizer **t, const char *path,
+static enum status open_model(struct model_file *f, struct tokenizer **t, const char *path,
                               struct err *err)
 {
-    enum status status = model_file_open(g, path, err);
+    enum status status = model_file_open(f, path, err);
 
-    return status == STATUS_OK ? model_file_tokenizer(t, *g, err) : status;
+    return status == STATUS_OK ? model_file_tokenizer(t, f, err) : status;
 }
 
 static enum status run(const struct args *a, struct buf *in, struct buf *out, struct err *err)
 {
     unsigned flag_bits =
         (a->no_special ? 0u : TOKENIZE_SPECIAL) | (a->add_special ? TOKENIZE_ADD : 0u);
-    struct gguf *g = NULL;
+    struct model_file f = {0};
     struct tokenizer *t = NULL;
     enum status status =
-        is_json(a->model) ? open_json(&t, a->model, err) : open_model(&g, &t, a->model, err);
+        is_json(a->model) ? open_json(&t, a->model, err) : open_model(&f, &t, a->model, err);
 
     if (status == STATUS_OK)
         status = read_input(in, err);
@@ -169,7 +169,7 @@ static enum status run(const struct args *a, struct buf *in, struct buf *out, st
         (fwrite(out->data, 1, out->len, stdout) != out->len || fflush(stdout) != 0))
         status = err_set(err, STATUS_IO, "standard output: %s", strerror(errno));
     tokenizer_close(t);
-    gguf_close(g);
+    model_file_close(&f);
     return status;
 }
 

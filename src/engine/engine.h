@@ -25,7 +25,7 @@
 #include "base/timeline.h"
 #include "engine/prefix_salt.h"
 #include "engine/sampling/token_logprob.h"
-#include "model/loader.h"
+#include "model/load/loader.h"
 #include "params/sampling.h"
 
 #include <stdbool.h>

@@ -6,14 +6,16 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "model/model.h"
 #include "params/sampling.h"
-#include "weights/gguf.h"
 
 /* A value out of its range is STATUS_INVALID and names file and key. */
-enum status generation_read(struct sampling_values *out, const struct gguf *g, struct err *err);
+enum status generation_read(struct sampling_values *out, const struct gguf *g,
+                            enum model_source source, struct err *err);
 
 /* "sampling defaults from generation_config.json: temperature 0.7, top_p 0.8"; nothing where
  * nothing is said. */
-void generation_describe(const struct sampling_values *v, const struct gguf *g, struct buf *out);
+void generation_describe(const struct sampling_values *v, enum model_source source,
+                         struct buf *out);
 
 #endif

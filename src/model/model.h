@@ -1,8 +1,7 @@
 /* A model as data: configuration, features and bound weights. No arithmetic here.
  *
- * model/arch_<name>.c holds one table per architecture: which metadata keys make the configuration,
- * which tensors with which shapes make the weights, and which features a block has. A backend
- * interprets that description, so an architecture needs no forward code of its own.
+ * arch/arch_<name>.c holds the tables of an architecture, load/ reads a file or folder by them. A
+ * backend interprets what is here, so an architecture needs no forward code of its own.
  * Weights are borrowed from the open file, which must outlive the model. Immutable after binding.
  */
 #ifndef FIRSTLIGHT_MODEL_MODEL_H
@@ -40,6 +39,14 @@ struct model_rope {
 
 /* Most models have the first only; LOCAL is that of layers with a window, where it differs. */
 enum rope_table { ROPE_MAIN, ROPE_LOCAL, ROPE_TABLES };
+
+/* What a model is read from. */
+enum model_source { MODEL_FILE, MODEL_FOLDER };
+
+/* What a folder's config.json may say that no key of GGUF does. */
+struct model_extra {
+    bool gelu_erf; /* the activation is the exact GELU, whatever the architecture's is */
+};
 
 struct model_config {
     const char *arch; /* the row's name */
@@ -108,9 +115,6 @@ struct model {
     size_t n_slices;
 };
 
-/* Reads the configuration and binds every tensor, dtype and shape checked. Errors name key or
- * tensor, expected and found; an unknown architecture lists the known ones. */
-enum status model_bind(struct model **out, const struct gguf *g, struct err *err);
 void model_free(struct model *m);
 
 /* Bytes of one KV block (KV_BLOCK positions, all layers, keys and values). */

@@ -1,7 +1,7 @@
 /* Fuzz target of config.json: any bytes; what passes makes metadata that the GGUF reader and the
  * model's configuration take or refuse, and nothing else. The seeds are those of
  * tests/golden/hf and some by hand (tests/fuzz/hf_config_seeds.py). */
-#include "model/config.h"
+#include "model/load/config.h"
 #include "model/load/hf_config.h"
 #include "weights/json_file.h"
 
@@ -16,7 +16,7 @@ static void read_back(const struct gguf_build *b)
     struct model_config config;
     gguf_build_header(b, 0, &head);
     REQUIRE(gguf_parse(&g, head.data, head.len, &err) == STATUS_OK);
-    REQUIRE(model_arch(&arch, g, &err) == STATUS_OK);
+    REQUIRE(arch_of(&arch, g, &err) == STATUS_OK);
     if (config_read(&config, arch, g, &err) != STATUS_OK)
         REQUIRE(err.text[0] != '\0');
     gguf_close(g);

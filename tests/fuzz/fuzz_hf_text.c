@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "model/generation.h"
 #include "model/load/hf_text.h"
-#include "model/load/hf_tokenizer.h"
+#include "model/write/hf_tokenizer.h"
 #include "text/tokenizer/tokenizer.h"
 
 #include <stdint.h>
@@ -67,7 +67,8 @@ static void read_back(const struct gguf_build *b)
     struct err err = {0};
     gguf_build_header(b, 0, &head);
     if (gguf_parse(&g, buf_str(&head), head.len, &err) == STATUS_OK) {
-        if (generation_read(&said, g, &err) == STATUS_OK && said.given[SAMPLING_top_p])
+        if (generation_read(&said, g, MODEL_FOLDER, &err) == STATUS_OK &&
+            said.given[SAMPLING_top_p])
             REQUIRE(said.value[SAMPLING_top_p] > 0 && said.value[SAMPLING_top_p] <= 1);
         if (tokenizer_open(&t, g, &err) == STATUS_OK)
             (void)tokenizer_encode(t, text, sizeof text - 1, NULL, 3, &ids, &err);

@@ -15,7 +15,7 @@
 #include "support/random.h"
 
 #include "base/mem.h"
-#include "model/model.h"
+#include "model/load/model_bind.h"
 
 struct tiny_model {
     const char *arch;

@@ -2,33 +2,54 @@
  * RMSNorm before each half, rotary positions, grouped queries, a gated MLP with SiLU.
  * Touvron et al., arXiv:2302.13971. GGUF files hold the rotary pairs as neighbours.
  */
-#include "model/arch.h"
+#include "model/arch/arch.h"
+#include "model/arch/arch_shared.h"
 
 static const struct arch_tensor tensors[] = {
-    {"token_embd.weight", MODEL(token_embd), ARCH_MODEL, ARCH_VOCAB, 0, NULL},
-    {"output_norm.weight", MODEL(output_norm), ARCH_MODEL, ARCH_NONE, ARCH_F32, NULL},
-    {"output.weight", MODEL(output), ARCH_MODEL, ARCH_VOCAB, ARCH_OPTIONAL, NULL},
-    {"rope_freqs.weight", MODEL(rope_factors), ARCH_PAIRS, ARCH_NONE, ARCH_OPTIONAL | ARCH_F32,
+    {"token_embd.weight", "embed_tokens.weight", MODEL(token_embd), ARCH_MODEL, ARCH_VOCAB, 0,
      NULL},
+    {"output_norm.weight", "norm.weight", MODEL(output_norm), ARCH_MODEL, ARCH_NONE, 0, NULL},
+    {"output.weight", "lm_head.weight", MODEL(output), ARCH_MODEL, ARCH_VOCAB,
+     ARCH_OPTIONAL | HF_TIED, NULL},
+    {"rope_freqs.weight", NULL, MODEL(rope_factors), ARCH_PAIRS, ARCH_NONE, ARCH_OPTIONAL, NULL},
 };
 
 static const struct arch_tensor layer_tensors[] = {
-    {"blk.%u.attn_norm.weight", LAYER(attn_norm), ARCH_MODEL, ARCH_NONE, ARCH_F32, NULL},
-    {"blk.%u.attn_q.weight", LAYER(wq), ARCH_MODEL, ARCH_HEADS, 0, NULL},
-    {"blk.%u.attn_k.weight", LAYER(wk), ARCH_MODEL, ARCH_KV, 0, NULL},
-    {"blk.%u.attn_v.weight", LAYER(wv), ARCH_MODEL, ARCH_KV, 0, NULL},
-    {"blk.%u.attn_output.weight", LAYER(wo), ARCH_HEADS, ARCH_MODEL, 0, NULL},
-    {"blk.%u.attn_q.bias", LAYER(bq), ARCH_HEADS, ARCH_NONE, ARCH_OPTIONAL | ARCH_F32, NULL},
-    {"blk.%u.attn_k.bias", LAYER(bk), ARCH_KV, ARCH_NONE, ARCH_OPTIONAL | ARCH_F32, NULL},
-    {"blk.%u.attn_v.bias", LAYER(bv), ARCH_KV, ARCH_NONE, ARCH_OPTIONAL | ARCH_F32, NULL},
-    {"blk.%u.attn_output.bias", LAYER(bo), ARCH_MODEL, ARCH_NONE, ARCH_OPTIONAL | ARCH_F32, NULL},
-    {"blk.%u.ffn_norm.weight", LAYER(ffn_norm), ARCH_MODEL, ARCH_NONE, ARCH_F32, NULL},
-    {"blk.%u.ffn_gate.weight", LAYER(w_gate), ARCH_MODEL, ARCH_FF, 0, NULL},
-    {"blk.%u.ffn_up.weight", LAYER(w_up), ARCH_MODEL, ARCH_FF, 0, NULL},
-    {"blk.%u.ffn_down.weight", LAYER(w_down), ARCH_FF, ARCH_MODEL, 0, NULL},
+    {"attn_norm.weight", "input_layernorm.weight", LAYER(attn_norm), ARCH_MODEL, ARCH_NONE, 0,
+     NULL},
+    {"attn_q.weight", "self_attn.q_proj.weight", LAYER(wq), ARCH_MODEL, ARCH_HEADS, HF_QUERY, NULL},
+    {"attn_k.weight", "self_attn.k_proj.weight", LAYER(wk), ARCH_MODEL, ARCH_KV, HF_KV_HEAD, NULL},
+    {"attn_v.weight", "self_attn.v_proj.weight", LAYER(wv), ARCH_MODEL, ARCH_KV, 0, NULL},
+    {"attn_output.weight", "self_attn.o_proj.weight", LAYER(wo), ARCH_HEADS, ARCH_MODEL, 0, NULL},
+    {"attn_q.bias", "self_attn.q_proj.bias", LAYER(bq), ARCH_HEADS, ARCH_NONE,
+     ARCH_OPTIONAL | HF_QUERY, NULL},
+    {"attn_k.bias", "self_attn.k_proj.bias", LAYER(bk), ARCH_KV, ARCH_NONE,
+     ARCH_OPTIONAL | HF_KV_HEAD, NULL},
+    {"attn_v.bias", "self_attn.v_proj.bias", LAYER(bv), ARCH_KV, ARCH_NONE, ARCH_OPTIONAL, NULL},
+    {"attn_output.bias", "self_attn.o_proj.bias", LAYER(bo), ARCH_MODEL, ARCH_NONE, ARCH_OPTIONAL,
+     NULL},
+    {"ffn_norm.weight", "post_attention_layernorm.weight", LAYER(ffn_norm), ARCH_MODEL, ARCH_NONE,
+     0, NULL},
+    {"ffn_gate.weight", "mlp.gate_proj.weight", LAYER(w_gate), ARCH_MODEL, ARCH_FF, 0, NULL},
+    {"ffn_up.weight", "mlp.up_proj.weight", LAYER(w_up), ARCH_MODEL, ARCH_FF, 0, NULL},
+    {"ffn_down.weight", "mlp.down_proj.weight", LAYER(w_down), ARCH_FF, ARCH_MODEL, 0, NULL},
 };
 
 static const char *const refused_keys[] = {"expert_count", NULL};
+
+/* --- folders -------------------------------------------------------------------------------- */
+
+static const struct hf_type model_types[] = {
+    {"llama", HF_WINDOW_UNKNOWN, 0},
+    {"mistral", HF_WINDOW_USED, 4096},
+    {0},
+};
+
+static const struct hf_key keys[] = {ARCH_SHARED_KEYS(1e-6), {0}};
+
+static const struct hf_word words[] = {{"hidden_act", "silu"}, {0}};
+
+static const char *const ignored[] = {ARCH_SHARED_IGNORED, NULL};
 
 const struct arch arch_llama = {
     .name = "llama",
@@ -38,4 +59,13 @@ const struct arch arch_llama = {
     .layer_tensors = layer_tensors,
     .n_layer_tensors = sizeof layer_tensors / sizeof layer_tensors[0],
     .refused_keys = refused_keys,
+    .hf =
+        {
+            .types = model_types,
+            .prefix = "model.",
+            .layers = "layers",
+            .keys = keys,
+            .words = words,
+            .ignored = ignored,
+        },
 };

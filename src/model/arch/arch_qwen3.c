@@ -1,28 +1,43 @@
 /* Qwen3: llama with a norm of each query and key head before they turn (Yang et al.,
  * arXiv:2505.09388). */
-#include "model/arch.h"
+#include "model/arch/arch.h"
+#include "model/arch/arch_shared.h"
 
 static const struct arch_tensor tensors[] = {
-    {"token_embd.weight", MODEL(token_embd), ARCH_MODEL, ARCH_VOCAB, 0, NULL},
-    {"output_norm.weight", MODEL(output_norm), ARCH_MODEL, ARCH_NONE, ARCH_F32, NULL},
-    {"output.weight", MODEL(output), ARCH_MODEL, ARCH_VOCAB, ARCH_OPTIONAL, NULL},
+    {"token_embd.weight", "embed_tokens.weight", MODEL(token_embd), ARCH_MODEL, ARCH_VOCAB, 0,
+     NULL},
+    {"output_norm.weight", "norm.weight", MODEL(output_norm), ARCH_MODEL, ARCH_NONE, 0, NULL},
+    {"output.weight", "lm_head.weight", MODEL(output), ARCH_MODEL, ARCH_VOCAB,
+     ARCH_OPTIONAL | HF_TIED, NULL},
 };
 
 static const struct arch_tensor layer_tensors[] = {
-    {"blk.%u.attn_norm.weight", LAYER(attn_norm), ARCH_MODEL, ARCH_NONE, ARCH_F32, NULL},
-    {"blk.%u.attn_q.weight", LAYER(wq), ARCH_MODEL, ARCH_HEADS, 0, NULL},
-    {"blk.%u.attn_k.weight", LAYER(wk), ARCH_MODEL, ARCH_KV, 0, NULL},
-    {"blk.%u.attn_v.weight", LAYER(wv), ARCH_MODEL, ARCH_KV, 0, NULL},
-    {"blk.%u.attn_q_norm.weight", LAYER(q_norm), ARCH_HEAD, ARCH_NONE, ARCH_F32, NULL},
-    {"blk.%u.attn_k_norm.weight", LAYER(k_norm), ARCH_HEAD, ARCH_NONE, ARCH_F32, NULL},
-    {"blk.%u.attn_output.weight", LAYER(wo), ARCH_HEADS, ARCH_MODEL, 0, NULL},
-    {"blk.%u.ffn_norm.weight", LAYER(ffn_norm), ARCH_MODEL, ARCH_NONE, ARCH_F32, NULL},
-    {"blk.%u.ffn_gate.weight", LAYER(w_gate), ARCH_MODEL, ARCH_FF, 0, NULL},
-    {"blk.%u.ffn_up.weight", LAYER(w_up), ARCH_MODEL, ARCH_FF, 0, NULL},
-    {"blk.%u.ffn_down.weight", LAYER(w_down), ARCH_FF, ARCH_MODEL, 0, NULL},
+    {"attn_norm.weight", "input_layernorm.weight", LAYER(attn_norm), ARCH_MODEL, ARCH_NONE, 0,
+     NULL},
+    {"attn_q.weight", "self_attn.q_proj.weight", LAYER(wq), ARCH_MODEL, ARCH_HEADS, 0, NULL},
+    {"attn_k.weight", "self_attn.k_proj.weight", LAYER(wk), ARCH_MODEL, ARCH_KV, 0, NULL},
+    {"attn_v.weight", "self_attn.v_proj.weight", LAYER(wv), ARCH_MODEL, ARCH_KV, 0, NULL},
+    {"attn_q_norm.weight", "self_attn.q_norm.weight", LAYER(q_norm), ARCH_HEAD, ARCH_NONE, 0, NULL},
+    {"attn_k_norm.weight", "self_attn.k_norm.weight", LAYER(k_norm), ARCH_HEAD, ARCH_NONE, 0, NULL},
+    {"attn_output.weight", "self_attn.o_proj.weight", LAYER(wo), ARCH_HEADS, ARCH_MODEL, 0, NULL},
+    {"ffn_norm.weight", "post_attention_layernorm.weight", LAYER(ffn_norm), ARCH_MODEL, ARCH_NONE,
+     0, NULL},
+    {"ffn_gate.weight", "mlp.gate_proj.weight", LAYER(w_gate), ARCH_MODEL, ARCH_FF, 0, NULL},
+    {"ffn_up.weight", "mlp.up_proj.weight", LAYER(w_up), ARCH_MODEL, ARCH_FF, 0, NULL},
+    {"ffn_down.weight", "mlp.down_proj.weight", LAYER(w_down), ARCH_FF, ARCH_MODEL, 0, NULL},
 };
 
 static const char *const refused_keys[] = {"expert_count", NULL};
+
+/* --- folders -------------------------------------------------------------------------------- */
+
+static const struct hf_type model_types[] = {{"qwen3", HF_WINDOW_ASKED, 0}, {0}};
+
+static const struct hf_key keys[] = {ARCH_SHARED_KEYS(1e-6), {0}};
+
+static const struct hf_word words[] = {{"hidden_act", "silu"}, {0}};
+
+static const char *const ignored[] = {ARCH_SHARED_IGNORED, NULL};
 
 const struct arch arch_qwen3 = {
     .name = "qwen3",
@@ -32,4 +47,13 @@ const struct arch arch_qwen3 = {
     .layer_tensors = layer_tensors,
     .n_layer_tensors = sizeof layer_tensors / sizeof layer_tensors[0],
     .refused_keys = refused_keys,
+    .hf =
+        {
+            .types = model_types,
+            .prefix = "model.",
+            .layers = "layers",
+            .keys = keys,
+            .words = words,
+            .ignored = ignored,
+        },
 };

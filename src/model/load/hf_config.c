@@ -2,6 +2,7 @@
 
 #include "base/limits.h"
 #include "base/mem.h"
+#include "model/arch/hf_value.h"
 #include "model/load/hf_rope.h"
 
 #include <math.h>
@@ -10,36 +11,18 @@
 
 #define KEY_MAX 96
 
-/* Of a text that does not fit jansson writes as much as comes in one piece. */
-const char *hf_config_text(const json_t *value, char out[static HF_VALUE_TEXT])
-{
-    if (!value)
-        return strcpy(out, "nothing");
-    memset(out, 0, HF_VALUE_TEXT);
-    size_t n = json_dumpb(value, out, HF_VALUE_TEXT - 4, JSON_ENCODE_ANY | JSON_ENSURE_ASCII);
-    if (n >= HF_VALUE_TEXT - 4) {
-        out[HF_VALUE_TEXT - 4] = '\0';
-        strcat(out, "...");
-    }
-    return out;
-}
-
-static bool is_absent(const json_t *value)
-{
-    return !value || json_is_null(value);
-}
-
 /* --- which architecture --------------------------------------------------------------------- */
 
 static enum status unknown_type(const json_t *found, struct err *err)
 {
     char known[256] = "", text[HF_VALUE_TEXT];
-    const struct hf_arch *row;
-    for (size_t i = 0, n = 0; (row = hf_arch_at(i)) && n < sizeof known; i++)
-        n += (size_t)snprintf(known + n, sizeof known - n, "%s%s", i ? ", " : "", row->model_type);
+    const struct arch *arch;
+    size_t n = 0;
+    for (size_t i = 0; (arch = arch_at(i)); i++)
+        for (const struct hf_type *t = arch->hf.types; t->name && n < sizeof known; t++)
+            n += (size_t)snprintf(known + n, sizeof known - n, "%s%s", n ? ", " : "", t->name);
     return err_param(err, found ? STATUS_UNSUPPORTED : STATUS_INVALID, "model_type",
-                     "model_type: expected one of %s, found %s", known,
-                     hf_config_text(found, text));
+                     "model_type: expected one of %s, found %s", known, hf_value_text(found, text));
 }
 
 /* A config whose weights other tools have quantised looks like any other. */
@@ -47,11 +30,11 @@ static enum status check_quantised(const json_t *json, struct err *err)
 {
     char text[HF_VALUE_TEXT];
     const json_t *q = json_object_get(json, "quantization_config");
-    if (is_absent(q))
+    if (hf_value_is_absent(q))
         return STATUS_OK;
     return err_param(err, STATUS_UNSUPPORTED, "quantization_config",
                      "quantization_config: expected F32, F16 or BF16 weights, found %s",
-                     hf_config_text(q, text));
+                     hf_value_text(q, text));
 }
 
 static const char *word_of(const json_t *value)
@@ -64,14 +47,14 @@ static const char *word_of(const json_t *value)
 static enum status check_words(const struct hf_config *c, const json_t *json, struct err *err)
 {
     char text[HF_VALUE_TEXT];
-    for (const struct hf_word *w = c->arch->words; w->name; w++) {
+    for (const struct hf_word *w = c->arch->hf.words; w->name; w++) {
         const json_t *found = json_object_get(json, w->name);
         const char *word = word_of(found);
-        if (is_absent(found) || (word && strcmp(word, w->value) == 0))
+        if (hf_value_is_absent(found) || (word && strcmp(word, w->value) == 0))
             continue;
         return err_param(err, STATUS_UNSUPPORTED, w->name,
                          "%s: expected %s, found %s, which is not implemented", w->name, w->value,
-                         hf_config_text(found, text));
+                         hf_value_text(found, text));
     }
     return STATUS_OK;
 }
@@ -85,15 +68,15 @@ static enum status read_number(const struct hf_key *key, const json_t *json, dou
     const json_t *value = json_object_get(json, key->name);
     double x = json_number_value(value);
     *out = key->fallback;
-    if (is_absent(value) && !key->required)
+    if (hf_value_is_absent(value) && !key->required)
         return STATUS_OK;
     if (key->max == 0 && (!json_is_number(value) || !(x > 0) || !isfinite((float)x)))
         return err_param(err, STATUS_INVALID, key->name, "%s: expected a positive number, found %s",
-                         key->name, hf_config_text(value, text));
+                         key->name, hf_value_text(value, text));
     if (key->max != 0 && (!json_is_integer(value) || x < 1 || x > key->max))
         return err_param(err, STATUS_INVALID, key->name,
                          "%s: expected a whole number from 1 to %.0f, found %s", key->name,
-                         key->max, hf_config_text(value, text));
+                         key->max, hf_value_text(value, text));
     *out = x;
     return STATUS_OK;
 }
@@ -101,14 +84,13 @@ static enum status read_number(const struct hf_key *key, const json_t *json, dou
 static enum status write_numbers(const struct hf_config *c, const json_t *json,
                                  struct gguf_build *b, struct err *err)
 {
-    for (size_t i = 0; i < c->arch->n_keys; i++) {
-        const struct hf_key *key = &c->arch->keys[i];
+    for (const struct hf_key *key = c->arch->hf.keys; key->name; key++) {
         char name[KEY_MAX];
         double x;
         enum status st = read_number(key, json, &x, err);
         if (st)
             return st;
-        snprintf(name, sizeof name, "%s.%s", c->arch->arch, key->gguf);
+        snprintf(name, sizeof name, "%s.%s", c->arch->name, key->gguf);
         if (x != 0 && key->max == 0)
             gguf_build_f32(b, name, (float)x);
         else if (x != 0)
@@ -119,9 +101,9 @@ static enum status write_numbers(const struct hf_config *c, const json_t *json,
 
 static const struct hf_key *key_of(const struct hf_config *c, const char *gguf)
 {
-    for (size_t i = 0; i < c->arch->n_keys; i++)
-        if (strcmp(c->arch->keys[i].gguf, gguf) == 0)
-            return &c->arch->keys[i];
+    for (const struct hf_key *key = c->arch->hf.keys; key->name; key++)
+        if (strcmp(key->gguf, gguf) == 0)
+            return key;
     return NULL;
 }
 
@@ -137,7 +119,7 @@ static uint32_t number_of(const struct hf_config *c, const json_t *json, const c
 {
     const struct hf_key *key = key_of(c, gguf);
     const json_t *value = key ? json_object_get(json, key->name) : NULL;
-    if (is_absent(value))
+    if (hf_value_is_absent(value))
         return key ? (uint32_t)key->fallback : 0;
     return (uint32_t)json_integer_value(value);
 }
@@ -191,12 +173,12 @@ static enum status has_window(const struct hf_config *c, const json_t *json, boo
 {
     char text[HF_VALUE_TEXT];
     const json_t *use = json_object_get(json, "use_sliding_window");
-    bool asked = c->arch->window == HF_WINDOW_ASKED;
-    *has = asked ? json_is_true(use) : c->arch->window == HF_WINDOW_USED;
-    if (!is_absent(use) && !json_is_boolean(use))
+    bool asked = c->type->window == HF_WINDOW_ASKED;
+    *has = asked ? json_is_true(use) : c->type->window == HF_WINDOW_USED;
+    if (!hf_value_is_absent(use) && !json_is_boolean(use))
         return err_param(err, STATUS_INVALID, "use_sliding_window",
                          "use_sliding_window: expected true or false, found %s",
-                         hf_config_text(use, text));
+                         hf_value_text(use, text));
     if (!*has || !asked)
         return STATUS_OK;
     uint32_t n = count_windows(c, json), n_layers = number_of(c, json, "block_count");
@@ -219,10 +201,10 @@ static enum status write_window(const struct hf_config *c, const json_t *json, s
     bool has;
     enum status st = has_window(c, json, &has, err);
     if (!json_object_get(json, key.name))
-        key.fallback = c->arch->window_default;
+        key.fallback = c->type->window_default;
     if (!st && has)
         st = read_number(&key, json, &window, err);
-    snprintf(name, sizeof name, "%s.attention.sliding_window", c->arch->arch);
+    snprintf(name, sizeof name, "%s.attention.sliding_window", c->arch->name);
     if (!st && window != 0 && window < number_of(c, json, "context_length"))
         gguf_build_u32(b, name, (uint32_t)window);
     return st;
@@ -233,13 +215,13 @@ static enum status read_tying(struct hf_config *c, const json_t *json, struct er
     char text[HF_VALUE_TEXT];
     const json_t *tied = json_object_get(json, "tie_word_embeddings");
     c->tying = json_is_true(tied) ? HF_TYING_YES : tied ? HF_TYING_NO : HF_TYING_UNSAID;
-    if (!tied && c->arch->tied)
+    if (!tied && c->arch->hf.tied)
         c->tying = HF_TYING_YES;
     if (!tied || json_is_boolean(tied))
         return STATUS_OK;
     return err_param(err, STATUS_INVALID, "tie_word_embeddings",
                      "tie_word_embeddings: expected true or false, found %s",
-                     hf_config_text(tied, text));
+                     hf_value_text(tied, text));
 }
 
 enum status hf_config_read(struct hf_config *c, const json_t *json, struct gguf_build *b,
@@ -248,10 +230,10 @@ enum status hf_config_read(struct hf_config *c, const json_t *json, struct gguf_
     const json_t *type = json_object_get(json, "model_type");
     *c = (struct hf_config){0};
     if (json_is_string(type))
-        c->arch = hf_arch_find(json_string_value(type));
+        c->arch = arch_find_type(json_string_value(type), &c->type);
     if (!c->arch)
         return unknown_type(type, err);
-    gguf_build_string(b, "general.architecture", c->arch->arch);
+    gguf_build_string(b, "general.architecture", c->arch->name);
     enum status st = check_quantised(json, err);
     if (!st)
         st = check_words(c, json, err);
@@ -265,9 +247,9 @@ enum status hf_config_read(struct hf_config *c, const json_t *json, struct gguf_
         st = read_tying(c, json, err);
     c->n_layers = number_of(c, json, "block_count");
     c->n_vocab = number_of(c, json, "vocab_size");
-    if (!st && c->arch->more)
-        st = c->arch->more(json, b, err);
-    return st || c->arch->learned_positions ? st : hf_rope_read(c, json, b, err);
+    if (!st && c->arch->hf.more)
+        st = c->arch->hf.more(json, b, &c->extra, err);
+    return st || c->arch->position == POSITION_LEARNED ? st : hf_rope_read(c, json, b, err);
 }
 
 void hf_config_fini(struct hf_config *c)

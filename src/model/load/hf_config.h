@@ -1,9 +1,9 @@
-/* config.json of a Hugging Face folder, checked, as GGUF metadata. Private to model/. */
+/* config.json of a Hugging Face folder, checked, as GGUF metadata. Private to model/load. */
 #ifndef FIRSTLIGHT_MODEL_LOAD_HF_CONFIG_H
 #define FIRSTLIGHT_MODEL_LOAD_HF_CONFIG_H
 
 #include "base/err.h"
-#include "model/load/hf_arch.h"
+#include "model/arch/arch.h"
 #include "weights/gguf_build.h"
 
 #include <jansson.h>
@@ -19,7 +19,9 @@ struct hf_vector {
 };
 
 struct hf_config {
-    const struct hf_arch *arch;
+    const struct arch *arch;
+    const struct hf_type *type; /* the row of its model_type */
+    struct model_extra extra;
     uint32_t n_layers;
     uint32_t n_vocab;
     uint32_t head_dim; /* given, or hidden_size / num_attention_heads */
@@ -33,9 +35,5 @@ struct hf_config {
 enum status hf_config_read(struct hf_config *c, const json_t *json, struct gguf_build *b,
                            struct err *err);
 void hf_config_fini(struct hf_config *c); /* also after an error */
-
-/* `value` as one line for an error: {"a": 1} and the like are cut to fit. */
-#define HF_VALUE_TEXT 96
-const char *hf_config_text(const json_t *value, char out[static HF_VALUE_TEXT]);
 
 #endif

@@ -11,7 +11,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #define LINE   64
 #define SQUARE 32 /* values of a side */
@@ -28,7 +27,7 @@ struct part {
     struct tensor tensor;
     char name[LIMIT_GGUF_TENSOR_NAME + 1];
     const struct safetensors_tensor *from; /* NULL: made here */
-    unsigned flags;                        /* enum hf_tensor_flags */
+    unsigned flags;                        /* enum arch_tensor_flags */
     bool copy;
 };
 
@@ -58,16 +57,6 @@ static void folder_close(void *arg)
     mem_free(f);
 }
 
-bool hf_folder_is(const char *path)
-{
-    struct buf config = {0};
-    struct stat st;
-    buf_printf(&config, "%s/config.json", path);
-    bool is = !config.failed && stat(buf_str(&config), &st) == 0;
-    buf_fini(&config);
-    return is;
-}
-
 /* --- metadata ------------------------------------------------------------------------------- */
 
 /* The folder's own name. */
@@ -82,14 +71,6 @@ static void write_name(const char *path, struct gguf_build *b)
     gguf_build_bytes(b, "general.name", path + begin, end - begin);
 }
 
-static bool has_rope_rows(const struct hf_arch *arch)
-{
-    for (size_t i = 0; i < arch->n_layer_tensors; i++)
-        if (arch->layer_tensors[i].flags & HF_QUERY)
-            return true;
-    return false;
-}
-
 static enum status read_config(struct opening *o, json_t **json, struct gguf_build *b,
                                struct err *err)
 {
@@ -97,6 +78,11 @@ static enum status read_config(struct opening *o, json_t **json, struct gguf_bui
     buf_printf(&path, "%s/config.json", o->path);
     enum status st = path.failed ? no_memory(err)
                                  : json_file_load(json, buf_str(&path), LIMIT_CONFIG_BYTES, err);
+    if (st == STATUS_NOT_FOUND)
+        st = err_set(err, STATUS_INVALID,
+                     "%s: expected a GGUF file, or a folder with config.json, found a folder "
+                     "without it",
+                     o->path);
     if (!st && hf_config_read(&o->config, *json, b, err))
         st = err_context(err, "%s", buf_str(&path));
     buf_fini(&path);
@@ -110,8 +96,6 @@ static enum status read_metadata(struct opening *o, struct err *err)
     enum status st = read_config(o, &json, &b, err);
     if (!st) {
         write_name(o->path, &b);
-        if (has_rope_rows(o->config.arch))
-            gguf_build_string(&b, HF_FOLDER_ROPE, "halves");
         st = hf_text_template(o->path, &b, err);
     }
     if (!st)
@@ -127,13 +111,15 @@ static enum status read_metadata(struct opening *o, struct err *err)
 /* --- tensors -------------------------------------------------------------------------------- */
 
 static const struct safetensors_tensor *find_tensor(const struct opening *o,
-                                                    const struct hf_tensor *row, uint32_t layer,
-                                                    char name[static HF_NAME_BYTES])
+                                                    const struct arch_tensor *row, uint32_t layer,
+                                                    char name[static ARCH_NAME_BYTES])
 {
-    const struct safetensors_tensor *t = safetensors_find(
-        o->folder->weights, hf_arch_name(name, o->config.arch->prefix, row->name, layer));
-    char bare[HF_NAME_BYTES];
-    return t ? t : safetensors_find(o->folder->weights, hf_arch_name(bare, "", row->name, layer));
+    char bare[ARCH_NAME_BYTES];
+    const struct arch *arch = o->config.arch;
+    const struct safetensors *weights = o->folder->weights;
+    const struct safetensors_tensor *t =
+        safetensors_find(weights, arch_hf_name(name, arch, arch->hf.prefix, row, layer));
+    return t ? t : safetensors_find(weights, arch_hf_name(bare, arch, "", row, layer));
 }
 
 static enum status take_shape(struct part *p, struct err *err)
@@ -176,24 +162,25 @@ static void place(struct part *p)
               (uintptr_t)from->data % step != 0;
 }
 
-static enum status add_part(struct opening *o, const struct hf_tensor *row, uint32_t layer,
+static enum status add_part(struct opening *o, const struct arch_tensor *row, uint32_t layer,
                             struct err *err)
 {
-    char name[HF_NAME_BYTES], gguf[HF_NAME_BYTES], shown[SAFETENSORS_SHOWN];
+    char name[ARCH_NAME_BYTES], gguf[ARCH_NAME_BYTES], shown[SAFETENSORS_SHOWN];
     const struct safetensors_tensor *from = find_tensor(o, row, layer, name);
     bool tied = (row->flags & HF_TIED) &&
                 (o->config.tying == HF_TYING_YES || (!from && o->config.tying == HF_TYING_UNSAID));
-    if (tied || (!from && (row->flags & HF_OPTIONAL))) {
+    bool optional = (row->flags & (ARCH_OPTIONAL | HF_TIED)) == ARCH_OPTIONAL;
+    if (tied || (!from && optional)) {
         o->n_left_out += from != NULL;
         return STATUS_OK;
     }
     if (!from)
         return err_param(err, STATUS_INVALID, name, "%s: tensor %s is missing", o->path,
-                         row->flags & HF_TIED ? row->name : name);
+                         row->flags & HF_TIED ? row->hf : name);
     struct part *p = &o->parts[o->n_parts++];
     p->from = from;
     p->flags = row->flags;
-    snprintf(p->name, sizeof p->name, "%s", hf_arch_name(gguf, "", row->gguf, layer));
+    snprintf(p->name, sizeof p->name, "%s", arch_gguf_name(gguf, row, layer));
     p->tensor.name = p->name;
     enum status st = take_shape(p, err);
     if (st)
@@ -202,17 +189,26 @@ static enum status add_part(struct opening *o, const struct hf_tensor *row, uint
     return STATUS_OK;
 }
 
+static enum status add_rows(struct opening *o, const struct arch_tensor *rows, size_t n,
+                            uint32_t layer, struct err *err)
+{
+    enum status st = STATUS_OK;
+    for (size_t i = 0; i < n && !st; i++)
+        if (rows[i].hf)
+            st = add_part(o, &rows[i], layer, err);
+    return st;
+}
+
 static enum status add_parts(struct opening *o, struct err *err)
 {
-    const struct hf_arch *arch = o->config.arch;
+    const struct arch *arch = o->config.arch;
     size_t max = arch->n_tensors + o->config.n_layers * arch->n_layer_tensors + HF_VECTORS;
     o->parts = mem_array(max, sizeof *o->parts);
     enum status st = o->parts ? STATUS_OK : no_memory(err);
-    for (size_t i = 0; i < arch->n_tensors && !st; i++)
-        st = add_part(o, &arch->tensors[i], 0, err);
-    for (uint32_t layer = 0; layer < o->config.n_layers; layer++)
-        for (size_t i = 0; i < arch->n_layer_tensors && !st; i++)
-            st = add_part(o, &arch->layer_tensors[i], layer, err);
+    if (!st)
+        st = add_rows(o, arch->tensors, arch->n_tensors, ARCH_NO_LAYER, err);
+    for (uint32_t layer = 0; layer < o->config.n_layers && !st; layer++)
+        st = add_rows(o, arch->layer_tensors, arch->n_layer_tensors, layer, err);
     return st;
 }
 
@@ -240,7 +236,7 @@ static bool is_taken(const struct opening *o, const struct safetensors_tensor *t
     for (size_t i = 0; i < o->n_parts; i++)
         if (o->parts[i].from == t)
             return true;
-    for (const char *const *end = o->config.arch->ignored; *end; end++)
+    for (const char *const *end = o->config.arch->hf.ignored; *end; end++)
         if (len >= strlen(*end) && strcmp(t->name + len - strlen(*end), *end) == 0)
             return true;
     return o->config.tying == HF_TYING_YES && strcmp(t->name, "lm_head.weight") == 0;
@@ -259,7 +255,7 @@ static enum status check_all_taken(const struct opening *o, struct err *err)
             return err_param(err, STATUS_UNSUPPORTED, t->name,
                              "%s: tensor %s: no part of a %s model with %u layers as implemented "
                              "here",
-                             t->file, safetensors_show(t->name, shown), o->config.arch->model_type,
+                             t->file, safetensors_show(t->name, shown), o->config.type->name,
                              o->config.n_layers);
     }
     return STATUS_OK;
@@ -379,7 +375,8 @@ static enum status assemble(struct gguf **out, struct opening *o, struct err *er
     return st;
 }
 
-enum status hf_folder_open(struct gguf **out, const char *path, struct err *err)
+enum status hf_folder_open(struct gguf **out, struct model_extra *extra, const char *path,
+                           struct err *err)
 {
     struct opening o = {.path = path, .folder = mem_zalloc(sizeof *o.folder)};
     enum status st = o.folder ? read_metadata(&o, err) : no_memory(err);
@@ -387,6 +384,7 @@ enum status hf_folder_open(struct gguf **out, const char *path, struct err *err)
         st = read_tensors(&o, err);
     if (!st)
         st = assemble(out, &o, err);
+    *extra = o.config.extra;
     if (st)
         folder_close(o.folder);
     mem_free(o.parts);
@@ -394,16 +392,16 @@ enum status hf_folder_open(struct gguf **out, const char *path, struct err *err)
     return st;
 }
 
-const char *hf_folder_tensor(const struct gguf *g, const char *name, char *out, size_t out_size)
+const char *hf_folder_tensor(const struct gguf *g, const char *name,
+                             char out[static ARCH_NAME_BYTES])
 {
-    char arch[64], original[HF_NAME_BYTES] = "";
-    struct gguf_string s;
+    const struct arch *arch;
     struct err ignored;
-    if (hf_folder_is(gguf_path(g)) &&
-        gguf_get_string(g, "general.architecture", &s, &ignored) == STATUS_OK) {
-        snprintf(arch, sizeof arch, "%.*s", (int)s.len, s.bytes);
-        hf_arch_flags(arch, name, original);
-    }
-    snprintf(out, out_size, "%s", original[0] ? original : name);
-    return out;
+    uint32_t layer;
+    if (arch_of(&arch, g, &ignored))
+        return NULL;
+    const struct arch_tensor *row = arch_find_tensor(arch, name, &layer);
+    if (!row || !row->hf)
+        return NULL;
+    return arch_hf_name(out, arch, row->flags & HF_TIED ? "" : arch->hf.prefix, row, layer);
 }

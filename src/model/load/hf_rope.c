@@ -1,6 +1,7 @@
 #include "model/load/hf_rope.h"
 
 #include "base/mem.h"
+#include "model/arch/hf_value.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -19,7 +20,7 @@ static enum status bad_number(const struct source *s, const char *key, const jso
 {
     char text[HF_VALUE_TEXT];
     return err_param(err, STATUS_INVALID, key, "%s.%s: expected a positive number, found %s",
-                     s->name, key, hf_config_text(found, text));
+                     s->name, key, hf_value_text(found, text));
 }
 
 static enum status read_number(const struct source *s, const char *key, double *out,
@@ -52,7 +53,7 @@ static enum status find_source(const json_t *json, struct source *s, struct err 
         s->object = NULL;
     if (s->object && !json_is_object(s->object))
         return err_param(err, STATUS_INVALID, s->name, "%s: expected an object or null, found %s",
-                         s->name, hf_config_text(s->object, text));
+                         s->name, hf_value_text(s->object, text));
     return STATUS_OK;
 }
 
@@ -61,13 +62,13 @@ static enum status write_base(const struct hf_config *c, const json_t *json, con
 {
     char key[KEY];
     struct source top = {json, "config"};
-    *base = c->arch->rope_base > 0 ? c->arch->rope_base : 10000;
+    *base = c->arch->hf.rope_base > 0 ? c->arch->hf.rope_base : 10000;
     enum status st = STATUS_OK;
     if (json_object_get(s->object, "rope_theta"))
         st = read_number(s, "rope_theta", base, err);
     else if (json_object_get(json, "rope_theta"))
         st = read_number(&top, "rope_theta", base, err);
-    snprintf(key, sizeof key, "%s.rope.freq_base", c->arch->arch);
+    snprintf(key, sizeof key, "%s.rope.freq_base", c->arch->name);
     gguf_build_f32(b, key, (float)*base);
     return st;
 }
@@ -90,7 +91,7 @@ static enum status write_dims(const struct hf_config *c, const json_t *json, con
         return err_param(err, STATUS_INVALID, "partial_rotary_factor",
                          "partial_rotary_factor: expected up to 1, found %g", part);
     *n_rot = (uint32_t)(c->head_dim * part);
-    snprintf(key, sizeof key, "%s.rope.dimension_count", c->arch->arch);
+    snprintf(key, sizeof key, "%s.rope.dimension_count", c->arch->name);
     gguf_build_u32(b, key, *n_rot);
     return STATUS_OK;
 }
@@ -99,14 +100,14 @@ static void put_string(const struct hf_config *c, const char *name, const char *
                        struct gguf_build *b)
 {
     char key[KEY];
-    snprintf(key, sizeof key, "%s.rope.%s", c->arch->arch, name);
+    snprintf(key, sizeof key, "%s.rope.%s", c->arch->name, name);
     gguf_build_string(b, key, value);
 }
 
 static void put_f32(const struct hf_config *c, const char *name, double value, struct gguf_build *b)
 {
     char key[KEY];
-    snprintf(key, sizeof key, "%s.rope.%s", c->arch->arch, name);
+    snprintf(key, sizeof key, "%s.rope.%s", c->arch->name, name);
     gguf_build_f32(b, key, (float)value);
 }
 
@@ -182,8 +183,8 @@ static enum status write_original(struct hf_config *c, const struct scaling *w, 
     *original = json_number_value(value);
     if (!json_is_integer(value) || *original < 1 || *original > UINT32_MAX)
         return err_param(err, STATUS_INVALID, name, "%s: expected a whole number from 1, found %s",
-                         name, hf_config_text(value, text));
-    snprintf(key, sizeof key, "%s.rope.scaling.original_context_length", c->arch->arch);
+                         name, hf_value_text(value, text));
+    snprintf(key, sizeof key, "%s.rope.scaling.original_context_length", c->arch->name);
     gguf_build_u32(b, key, (uint32_t)*original);
     return STATUS_OK;
 }
@@ -261,7 +262,7 @@ static enum status add_list(struct hf_config *c, const struct scaling *w, const 
     float *out;
     if (!json_is_array(list) || json_array_size(list) != w->n_rot / 2)
         return err_param(err, STATUS_INVALID, key, "%s.%s: expected a list of %u numbers, found %s",
-                         w->s.name, key, w->n_rot / 2, hf_config_text(list, text));
+                         w->s.name, key, w->n_rot / 2, hf_value_text(list, text));
     enum status st = add_vector(c, name, w->n_rot / 2, &out, err);
     for (uint32_t i = 0; i < w->n_rot / 2 && !st; i++) {
         const json_t *x = json_array_get(list, i);
@@ -327,7 +328,7 @@ static enum status write_scaling(struct hf_config *c, const struct scaling *w, s
     return err_param(err, STATUS_UNSUPPORTED, w->s.name,
                      "%s.rope_type: expected default, linear, llama3, yarn or longrope, found %s, "
                      "which is not implemented",
-                     w->s.name, hf_config_text(type, text));
+                     w->s.name, hf_value_text(type, text));
 }
 
 enum status hf_rope_read(struct hf_config *c, const json_t *json, struct gguf_build *b,

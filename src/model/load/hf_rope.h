@@ -1,5 +1,5 @@
 /* Rotary positions as config.json has them: rope_theta and rope_scaling, or the newer
- * rope_parameters (transformers 5) with everything in one object. Private to model/.
+ * rope_parameters (transformers 5) with everything in one object. Private to model/load.
  */
 #ifndef FIRSTLIGHT_MODEL_LOAD_HF_ROPE_H
 #define FIRSTLIGHT_MODEL_LOAD_HF_ROPE_H

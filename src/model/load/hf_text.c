@@ -1,7 +1,7 @@
 #include "model/load/hf_text.h"
 
 #include "base/limits.h"
-#include "model/load/hf_config.h"
+#include "model/arch/hf_value.h"
 #include "params/sampling.h"
 #include "weights/file_map.h"
 #include "weights/json_file.h"
@@ -101,7 +101,7 @@ static enum status write_value(const json_t *value, const struct sampling_row *r
         return STATUS_OK;
     if (!(row->whole ? json_is_integer(value) : json_is_number(value)))
         return err_param(err, STATUS_INVALID, row->name, "%s: expected a %snumber, found %s",
-                         row->name, row->whole ? "whole " : "", hf_config_text(value, text));
+                         row->name, row->whole ? "whole " : "", hf_value_text(value, text));
     if (row->whole && x >= -1 && x <= UINT32_MAX)
         gguf_build_u32(b, row->gguf_key, x < 0 ? 0 : (uint32_t)x); /* -1: off */
     else
@@ -136,7 +136,7 @@ static enum status add_id(struct end_ids *ends, const json_t *value, struct err 
     if (!json_is_integer(value) || id < 0 || id >= LIMIT_MODEL_VOCAB)
         return err_param(err, STATUS_INVALID, "eos_token_id",
                          "eos_token_id: expected an id, or a list of ids, found %s",
-                         hf_config_text(value, text));
+                         hf_value_text(value, text));
     for (uint32_t i = 0; i < ends->n; i++)
         if (ends->ids[i] == (uint32_t)id)
             return STATUS_OK;

@@ -1,5 +1,5 @@
 /* What a Hugging Face folder says besides weights and configuration: chat template, end tokens and
- * sampling defaults, as GGUF pairs. Private to model/. */
+ * sampling defaults, as GGUF pairs. Private to model/load. */
 #ifndef FIRSTLIGHT_MODEL_LOAD_HF_TEXT_H
 #define FIRSTLIGHT_MODEL_LOAD_HF_TEXT_H
 

@@ -3,13 +3,13 @@
 #include "base/buf.h"
 #include "base/limits.h"
 #include "model/load/hf_folder.h"
+#include "model/load/model_bind.h"
 #include "weights/file_map.h"
 
 #include <string.h>
 #include <sys/stat.h>
 
-#define KEY_MODEL "tokenizer.ggml.model"
-#define KEY_ENDS  "tokenizer.ggml.eos_token_ids"
+#define KEY_ENDS "tokenizer.ggml.eos_token_ids"
 
 static bool is_folder(const char *path)
 {
@@ -17,28 +17,41 @@ static bool is_folder(const char *path)
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-enum status model_file_open(struct gguf **out, const char *path, struct err *err)
+enum status model_file_open(struct model_file *out, const char *path, struct err *err)
 {
-    if (hf_folder_is(path))
-        return hf_folder_open(out, path, err);
-    if (is_folder(path))
-        return err_set(err, STATUS_INVALID,
-                       "%s: expected a GGUF file, or a folder with config.json, found a folder "
-                       "without it",
-                       path);
-    return gguf_open(out, path, err);
+    *out = (struct model_file){.source = is_folder(path) ? MODEL_FOLDER : MODEL_FILE};
+    if (out->source == MODEL_FOLDER)
+        return hf_folder_open(&out->gguf, &out->extra, path, err);
+    return gguf_open(&out->gguf, path, err);
 }
 
-enum status model_file_load(struct model **out, const struct gguf *g, struct err *err)
+void model_file_close(struct model_file *f)
 {
-    char original[160];
-    enum status st = model_bind(out, g, err);
-    if (!st)
+    gguf_close(f->gguf);
+    *f = (struct model_file){0};
+}
+
+/* Folders have halves of heads that turn together, whatever the architecture's GGUF files have. */
+static void apply_source(struct model_config *c, const struct model_file *f)
+{
+    if (f->source == MODEL_FOLDER)
+        c->rope_style = ROPE_HALVES;
+    if (f->extra.gelu_erf)
+        c->activation = ACTIVATION_GELU_ERF;
+}
+
+enum status model_file_load(struct model **out, const struct model_file *f, struct err *err)
+{
+    char original[ARCH_NAME_BYTES];
+    enum status st = model_bind(out, f->gguf, err);
+    if (!st) {
+        apply_source(&(*out)->config, f);
         return STATUS_OK;
-    if (err->param[0] &&
-        strcmp(hf_folder_tensor(g, err->param, original, sizeof original), err->param) != 0)
+    }
+    if (f->source == MODEL_FOLDER && err->param[0] &&
+        hf_folder_tensor(f->gguf, err->param, original))
         err_context(err, "%s", original);
-    return err_context(err, "%s", gguf_path(g));
+    return err_context(err, "%s", gguf_path(f->gguf));
 }
 
 /* --- tokenizer ------------------------------------------------------------------------------ */
@@ -95,9 +108,10 @@ static enum status open_json(struct tokenizer **out, const struct gguf *g, struc
     return st;
 }
 
-enum status model_file_tokenizer(struct tokenizer **out, const struct gguf *g, struct err *err)
+enum status model_file_tokenizer(struct tokenizer **out, const struct model_file *f,
+                                 struct err *err)
 {
-    bool folder = !gguf_value(g, KEY_MODEL) && hf_folder_is(gguf_path(g));
-    enum status st = folder ? open_json(out, g, err) : tokenizer_open(out, g, err);
-    return st ? err_context(err, "%s", gguf_path(g)) : STATUS_OK;
+    enum status st = f->source == MODEL_FOLDER ? open_json(out, f->gguf, err)
+                                               : tokenizer_open(out, f->gguf, err);
+    return st ? err_context(err, "%s", gguf_path(f->gguf)) : STATUS_OK;
 }

@@ -3,10 +3,9 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "kernels/half.h"
-#include "model/arch.h"
-#include "model/config.h"
+#include "model/load/config.h"
 #include "model/load/hf_config.h"
-#include "model/write/requantize.h"
+#include "model/requantize.h"
 #include "weights/gguf_build.h"
 #include "weights/json_file.h"
 
@@ -33,6 +32,7 @@ struct making {
     struct model_config config;
     bool tied;
     const struct arch *arch;
+    struct model_extra extra;
     struct tensor *tensors; /* (max) */
     char (*names)[LIMIT_GGUF_TENSOR_NAME + 1];
     size_t n_tensors;
@@ -118,6 +118,7 @@ static enum status read_shape(struct making *m, const char *path, struct err *er
     }
     m->config.n_vocab = config.n_vocab;
     m->tied = config.tying == HF_TYING_YES;
+    m->extra = config.extra;
     hf_config_fini(&config);
     json_decref(json);
     gguf_build_fini(&b);
@@ -155,13 +156,14 @@ static void add_rows(struct making *m, const struct arch_tensor *rows, size_t n,
         if ((rows[i].flags & ARCH_OPTIONAL) && !head && !factors)
             continue;
         struct tensor *t = &m->tensors[m->n_tensors];
-        char *name = m->names[m->n_tensors++], long_name[HF_NAME_BYTES];
-        snprintf(name, sizeof *m->names, "%.64s", hf_arch_name(long_name, "", rows[i].name, layer));
+        char *name = m->names[m->n_tensors++], long_name[ARCH_NAME_BYTES];
+        snprintf(name, sizeof *m->names, "%.64s", arch_gguf_name(long_name, &rows[i], layer));
         *t = (struct tensor){
             .name = name,
             .type = TENSOR_F32,
             .n_dims = rows[i].out == ARCH_NONE ? 1 : 2,
-            .dims = {model_dim(&m->config, rows[i].in), model_dim(&m->config, rows[i].out), 1, 1},
+            .dims = {arch_extent(&m->config, rows[i].in), arch_extent(&m->config, rows[i].out), 1,
+                     1},
         };
     }
 }
@@ -172,7 +174,7 @@ static enum status list_tensors(struct making *m, const char *path, struct err *
     uint32_t n_vocab = m->config.n_vocab;
     enum status st = assemble(&g, m, path, NULL, err);
     if (!st)
-        st = model_arch(&m->arch, g, err);
+        st = arch_of(&m->arch, g, err);
     if (!st)
         st = config_read(&m->config, m->arch, g, err);
     gguf_close(g);
@@ -184,7 +186,7 @@ static enum status list_tensors(struct making *m, const char *path, struct err *
     m->names = mem_array(max, sizeof *m->names);
     if (!m->tensors || !m->names)
         return no_memory(err);
-    add_rows(m, m->arch->tensors, m->arch->n_tensors, 0);
+    add_rows(m, m->arch->tensors, m->arch->n_tensors, ARCH_NO_LAYER);
     for (uint32_t i = 0; i < m->config.n_layers; i++)
         add_rows(m, m->arch->layer_tensors, m->arch->n_layer_tensors, i);
     return STATUS_OK;
@@ -264,7 +266,7 @@ static enum status fill_tensors(struct making *m, struct err *err)
     return STATUS_OK;
 }
 
-enum status random_weights_open(struct gguf **out, const char *path, enum tensor_type type,
+enum status random_weights_open(struct model_file *out, const char *path, enum tensor_type type,
                                 struct err *err)
 {
     struct making m = {.dummy = mem_zalloc(sizeof *m.dummy), .random = 0x9e3779b97f4a7c15u};
@@ -276,7 +278,8 @@ enum status random_weights_open(struct gguf **out, const char *path, enum tensor
     if (!st)
         st = fill_tensors(&m, err);
     if (!st)
-        st = assemble(out, &m, path, m.dummy, err);
+        st = assemble(&out->gguf, &m, path, m.dummy, err);
+    out->extra = m.extra;
     if (st)
         dummy_close(m.dummy);
     mem_free(m.names);

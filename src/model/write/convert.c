@@ -2,9 +2,8 @@
 
 #include "base/mem.h"
 #include "base/pool.h"
-#include "model/load/hf_arch.h"
-#include "model/load/hf_folder.h"
-#include "model/load/hf_tokenizer.h"
+#include "model/arch/arch.h"
+#include "model/write/hf_tokenizer.h"
 #include "weights/gguf_build.h"
 
 #include <errno.h>
@@ -60,9 +59,9 @@ static uint32_t file_type(enum tensor_type type)
 /* Keys that are about the file that was read, not about the model. */
 static bool is_of_the_file(const struct gguf_value *v)
 {
-    static const char *const keys[] = {
-        "general.file_type", "general.quantization_version", "general.alignment", "split.no",
-        "split.count",       "split.tensors.count",          HF_FOLDER_ROPE};
+    static const char *const keys[] = {"general.file_type", "general.quantization_version",
+                                       "general.alignment", "split.no",
+                                       "split.count",       "split.tensors.count"};
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
         if (strlen(keys[i]) == v->key.len && memcmp(keys[i], v->key.bytes, v->key.len) == 0)
             return true;
@@ -70,25 +69,25 @@ static bool is_of_the_file(const struct gguf_value *v)
 }
 
 /* No key of GGUF says which form of an activation is meant: readers take the usual one. */
-static enum status check_activation(const struct gguf *g, struct err *err)
+static enum status check_activation(const struct model_file *f, struct err *err)
 {
-    if (!gguf_value(g, HF_FOLDER_ACTIVATION))
+    if (!f->extra.gelu_erf)
         return STATUS_OK;
     return err_param(err, STATUS_UNSUPPORTED, "activation_function",
                      "%s/config.json: activation_function: expected one that GGUF files of this "
                      "architecture mean, found another, which readers would not know of",
-                     gguf_path(g));
+                     gguf_path(f->gguf));
 }
 
 static enum status write_metadata(const struct writer *w, struct gguf_build *b, struct err *err)
 {
-    const struct gguf *g = w->l->gguf;
+    const struct gguf *g = w->l->file.gguf;
     gguf_build_u32(b, "general.file_type", file_type(w->o->type));
     gguf_build_u32(b, "general.quantization_version", 2);
     for (size_t i = 0; i < gguf_value_count(g); i++)
         if (!is_of_the_file(gguf_value_at(g, i)))
             gguf_build_copy(b, gguf_value_at(g, i));
-    if (gguf_value(g, "tokenizer.ggml.model") || !hf_folder_is(gguf_path(g)))
+    if (w->l->file.source != MODEL_FOLDER)
         return STATUS_OK;
     return hf_tokenizer_write(gguf_path(g), w->l->model->config.n_vocab, b, err);
 }
@@ -102,7 +101,7 @@ static size_t rows_of(const struct tensor *t)
 static struct tensor target_of(const struct writer *w, const struct tensor *t)
 {
     struct tensor out = *t;
-    out.type = requantize_choose(w->l->gguf, t, w->o->type);
+    out.type = requantize_choose(w->l->file.gguf, t, w->o->type);
     out.size = rows_of(t) * tensor_row_bytes(out.type, (size_t)t->dims[0]);
     return out;
 }
@@ -110,7 +109,7 @@ static struct tensor target_of(const struct writer *w, const struct tensor *t)
 /* Everything before the tensors' data. */
 static enum status write_head(struct writer *w, struct err *err)
 {
-    const struct gguf *g = w->l->gguf;
+    const struct gguf *g = w->l->file.gguf;
     struct gguf_build b = {0};
     struct buf head = {0};
     enum status st = write_metadata(w, &b, err);
@@ -148,9 +147,11 @@ static void order_neighbours(uint32_t *order, size_t n_rows, uint32_t head_dim, 
 /* Does the file want the tensor's rows in another order? */
 static bool is_reordered(const struct writer *w, const struct tensor *t)
 {
-    const struct model_config *c = &w->l->model->config;
-    unsigned flags = hf_arch_flags(c->arch, t->name, NULL);
-    return gguf_value(w->l->gguf, HF_FOLDER_ROPE) && (flags & (HF_QUERY | HF_KV_HEAD));
+    uint32_t layer;
+    const char *name = w->l->model->config.arch;
+    const struct arch_tensor *row =
+        arch_find_tensor(arch_find(name, strlen(name)), t->name, &layer);
+    return w->l->file.source == MODEL_FOLDER && row && (row->flags & (HF_QUERY | HF_KV_HEAD));
 }
 
 static enum status write_rows(struct writer *w, const struct tensor *shown,
@@ -165,7 +166,7 @@ static enum status write_rows(struct writer *w, const struct tensor *shown,
             return err_param(err, STATUS_INVALID, shown->name,
                              "%s: tensor %s: expected values that %s can hold, found one that is "
                              "not finite or too large",
-                             gguf_path(w->l->gguf), shown->name, tensor_type_name(rows->to));
+                             gguf_path(w->l->file.gguf), shown->name, tensor_type_name(rows->to));
         size_t bytes = (rows->end - rows->begin) * row_bytes;
         fwrite(w->chunk, 1, bytes, w->file);
         w->done += bytes;
@@ -201,7 +202,7 @@ static enum status write_tensor(struct writer *w, const struct tensor *t, struct
 
 static enum status prepare(struct writer *w, struct err *err)
 {
-    const struct gguf *g = w->l->gguf;
+    const struct gguf *g = w->l->file.gguf;
     const struct model_config *c = &w->l->model->config;
     w->chunk_size = CHUNK;
     for (size_t i = 0; i < gguf_tensor_count(g); i++) {
@@ -218,8 +219,8 @@ static enum status prepare(struct writer *w, struct err *err)
 
 static enum status write_all(struct writer *w, struct err *err)
 {
-    const struct gguf *g = w->l->gguf;
-    enum status st = check_activation(g, err);
+    const struct gguf *g = w->l->file.gguf;
+    enum status st = check_activation(&w->l->file, err);
     if (!st)
         st = prepare(w, err);
     if (!st)
@@ -267,7 +268,7 @@ enum status convert_write(const struct loader *l, const char *path,
     struct writer w = {.l = l, .o = o};
     struct buf part = {0};
     buf_printf(&part, "%s.part", path);
-    out->n_tensors = gguf_tensor_count(l->gguf);
+    out->n_tensors = gguf_tensor_count(l->file.gguf);
     enum status st = part.failed ? no_memory(err) : write_file(&w, buf_str(&part), path, out, err);
     buf_fini(&part);
     return st;

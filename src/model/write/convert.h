@@ -2,8 +2,8 @@
 #ifndef FIRSTLIGHT_MODEL_WRITE_CONVERT_H
 #define FIRSTLIGHT_MODEL_WRITE_CONVERT_H
 
-#include "model/loader.h"
-#include "model/write/requantize.h"
+#include "model/load/loader.h"
+#include "model/requantize.h"
 
 struct convert_result {
     size_t bytes;

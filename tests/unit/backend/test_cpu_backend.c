@@ -8,7 +8,7 @@
 
 #include "backend/backend.h"
 #include "base/cpu.h"
-#include "model/loader.h"
+#include "model/load/loader.h"
 
 #include <math.h>
 

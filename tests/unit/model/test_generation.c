@@ -11,24 +11,24 @@
 static void expect_line(const char *json, const char *expected)
 {
     struct hf_folder_writer f = {0};
-    struct gguf *g = NULL;
+    struct model_file file;
     struct sampling_values said;
     struct err err = {0};
     struct buf line = {0};
     hf_writer_write(&f);
     hf_writer_put(&f, "generation_config.json", json);
-    enum status st = model_file_open(&g, f.path, &err);
+    enum status st = model_file_open(&file, f.path, &err);
     if (!st)
-        st = generation_read(&said, g, &err);
+        st = generation_read(&said, file.gguf, file.source, &err);
     if (st)
         assert_non_null(strstr(err.text, "generation_config.json"));
     else
-        generation_describe(&said, g, &line);
+        generation_describe(&said, &line);
     const char *found = st ? err.text : buf_str(&line);
     if (st ? !strstr(found, expected) : strcmp(found, expected) != 0)
         fail_msg("%s: expected \"%s\", found \"%s\"", json, expected, found);
     buf_fini(&line);
-    gguf_close(g);
+    model_file_close(&file);
     hf_writer_remove(&f);
 }
 
@@ -74,7 +74,7 @@ static void files(void **state)
     gguf_writer_f32(&w, "general.sampling.penalty_repeat", 1.25f);
     const void *bytes = gguf_writer_finish(&w, &len);
     assert_int_equal(gguf_parse(&g, bytes, len, &err), STATUS_OK);
-    assert_int_equal(generation_read(&said, g, &err), STATUS_OK);
+    assert_int_equal(generation_read(&said, g, MODEL_FILE, &err), STATUS_OK);
     assert_true(said.given[SAMPLING_temperature] && said.value[SAMPLING_temperature] == 0.5);
     assert_true(said.given[SAMPLING_top_k] && said.value[SAMPLING_top_k] == 7);
     assert_true(said.value[SAMPLING_repetition_penalty] == 1.25);
@@ -83,7 +83,7 @@ static void files(void **state)
     gguf_writer_f32(&w, "general.sampling.min_p", 2);
     bytes = gguf_writer_finish(&w, &len);
     assert_int_equal(gguf_parse(&g, bytes, len, &err), STATUS_OK);
-    assert_int_equal(generation_read(&said, g, &err), STATUS_INVALID);
+    assert_int_equal(generation_read(&said, g, MODEL_FILE, &err), STATUS_INVALID);
     assert_non_null(strstr(err.text, "general.sampling.min_p): expected a number from 0 up to 1"));
     gguf_close(g);
     gguf_writer_fini(&w);

@@ -2,6 +2,7 @@
 #include "support/cmocka_all.h"
 #include "support/tiny_model.h"
 
+#include "model/arch/arch.h"
 #include "model/load/model_file.h"
 
 #include <math.h>
@@ -9,19 +10,19 @@
 #define GOLDEN "tests/golden/relatives/"
 #define ARCH   "tests/golden/arch/"
 
-static struct model *bind(const char *path, struct gguf **g)
+static struct model *bind(const char *path, struct model_file *f)
 {
     struct model *m = NULL;
     struct err err = {0};
-    if (model_file_open(g, path, &err) || model_file_load(&m, *g, &err))
+    if (model_file_open(f, path, &err) || model_file_load(&m, f, &err))
         fail_msg("%s", err.text);
     return m;
 }
 
-static void unbind(struct model *m, struct gguf *g)
+static void unbind(struct model *m, struct model_file *f)
 {
     model_free(m);
-    gguf_close(g);
+    model_file_close(f);
 }
 
 static void a_fused_tensor_is_bound_in_rows(void **state)
@@ -29,11 +30,11 @@ static void a_fused_tensor_is_bound_in_rows(void **state)
     (void)state;
     static const char *const paths[] = {GOLDEN "phi3.gguf", GOLDEN "phi3"};
     for (size_t i = 0; i < 2; i++) {
-        struct gguf *g;
-        struct model *m = bind(paths[i], &g);
+        struct model_file f;
+        struct model *m = bind(paths[i], &f);
         const struct model_layer *l = &m->layers[1];
-        const struct tensor *qkv = gguf_tensor(g, "blk.1.attn_qkv.weight");
-        const struct tensor *up = gguf_tensor(g, "blk.1.ffn_up.weight");
+        const struct tensor *qkv = gguf_tensor(f.gguf, "blk.1.attn_qkv.weight");
+        const struct tensor *up = gguf_tensor(f.gguf, "blk.1.ffn_up.weight");
         const char *rows = qkv->data;
         size_t row = tensor_row_bytes(qkv->type, 64);
         assert_int_equal(m->n_slices, 2 * 5);
@@ -50,7 +51,7 @@ static void a_fused_tensor_is_bound_in_rows(void **state)
         assert_int_equal(m->config.rope[ROPE_MAIN].scaling, ROPE_SCALING_LONG);
         assert_int_equal(m->config.rope[ROPE_MAIN].n_ctx_original, 64);
         assert_int_equal(m->rope_factors_long->dims[0], 12);
-        unbind(m, g);
+        unbind(m, &f);
     }
 }
 
@@ -60,9 +61,9 @@ static void each_architecture_has_its_features(void **state)
     static const char *const names[] = {"qwen2", "qwen3"};
     for (size_t i = 0; i < 4; i++) {
         char path[64];
-        struct gguf *g;
+        struct model_file f;
         snprintf(path, sizeof path, GOLDEN "%s%s", names[i / 2], i % 2 ? ".gguf" : "");
-        struct model *m = bind(path, &g);
+        struct model *m = bind(path, &f);
         const struct model_layer *l = &m->layers[0];
         assert_string_equal(m->config.arch, names[i / 2]);
         assert_int_equal(m->config.rope_style, ROPE_HALVES);
@@ -71,7 +72,7 @@ static void each_architecture_has_its_features(void **state)
         assert_int_equal(m->config.head_dim, i < 2 ? 16 : 24);
         assert_int_equal(l->window, 0);
         assert_ptr_equal(m->output, m->token_embd);
-        unbind(m, g);
+        unbind(m, &f);
     }
 }
 
@@ -80,8 +81,8 @@ static void olmo2_has_its_features(void **state)
     (void)state;
     static const char *const paths[] = {GOLDEN "olmo2.gguf", GOLDEN "olmo2", GOLDEN "olmo2_tied"};
     for (size_t i = 0; i < 3; i++) {
-        struct gguf *g;
-        struct model *m = bind(paths[i], &g);
+        struct model_file f;
+        struct model *m = bind(paths[i], &f);
         const struct model_layer *l = &m->layers[1];
         assert_true(!l->attn_norm && !l->ffn_norm && l->post_attn_norm && l->post_ffn_norm);
         assert_int_equal(l->q_norm->dims[0], i < 2 ? 96 : 64);
@@ -89,7 +90,7 @@ static void olmo2_has_its_features(void **state)
         assert_int_equal(m->config.rope_style, ROPE_HALVES);
         assert_true(m->config.norm_eps == (i < 2 ? 1e-6f : 1e-5f));
         assert_int_equal(m->output == m->token_embd, i == 2);
-        unbind(m, g);
+        unbind(m, &f);
     }
 }
 
@@ -98,12 +99,12 @@ static void gpt2_has_its_features(void **state)
     (void)state;
     static const char *const paths[] = {ARCH "gpt2.gguf", ARCH "gpt2", ARCH "gpt2_erf"};
     for (size_t i = 0; i < 3; i++) {
-        struct gguf *g;
-        struct model *m = bind(paths[i], &g);
+        struct model_file f;
+        struct model *m = bind(paths[i], &f);
         const struct model_config *c = &m->config;
         const struct model_layer *l = &m->layers[0];
-        const struct tensor *qkv = gguf_tensor(g, "blk.0.attn_qkv.weight");
-        const struct tensor *bias = gguf_tensor(g, "blk.0.attn_qkv.bias");
+        const struct tensor *qkv = gguf_tensor(f.gguf, "blk.0.attn_qkv.weight");
+        const struct tensor *bias = gguf_tensor(f.gguf, "blk.0.attn_qkv.bias");
         assert_true(c->norm == NORM_LAYER && c->position == POSITION_LEARNED);
         assert_int_equal(c->activation, i < 2 ? ACTIVATION_GELU_TANH : ACTIVATION_GELU_ERF);
         assert_int_equal(m->position_embd->dims[1], 128);
@@ -114,7 +115,7 @@ static void gpt2_has_its_features(void **state)
         assert_ptr_equal(l->bk->data, (const float *)bias->data + c->d_model);
         assert_true(!l->w_gate && l->b_up && l->b_down && l->bo);
         assert_ptr_equal(m->output, m->token_embd);
-        unbind(m, g);
+        unbind(m, &f);
     }
 }
 
@@ -123,8 +124,8 @@ static void gemma3_has_its_features(void **state)
     (void)state;
     static const char *const paths[] = {ARCH "gemma3.gguf", ARCH "gemma3"};
     for (size_t i = 0; i < 2; i++) {
-        struct gguf *g;
-        struct model *m = bind(paths[i], &g);
+        struct model_file f;
+        struct model *m = bind(paths[i], &f);
         const struct model_config *c = &m->config;
         assert_true(c->norm == NORM_RMS && c->activation == ACTIVATION_GELU_TANH);
         assert_true(c->head_dim == 48 && c->n_ropes == 2 && c->rope_style == ROPE_HALVES);
@@ -139,22 +140,22 @@ static void gemma3_has_its_features(void **state)
         assert_true(norm[0] >= 0.5f && norm[0] <= 1.5f && norm[47] >= 0.5f && norm[47] <= 1.5f);
         assert_true(m->layers[0].post_attn_norm && m->layers[0].post_ffn_norm);
         assert_ptr_equal(m->output, m->token_embd);
-        unbind(m, g);
+        unbind(m, &f);
     }
 }
 
 static void gemma3_has_what_its_config_says(void **state)
 {
     (void)state;
-    struct gguf *g;
-    struct model *m = bind(ARCH "gemma3_linear", &g);
+    struct model_file f;
+    struct model *m = bind(ARCH "gemma3_linear", &f);
     const struct model_rope *main = &m->config.rope[ROPE_MAIN],
                             *local = &m->config.rope[ROPE_LOCAL];
     assert_true(main->scaling == ROPE_SCALING_LINEAR && main->factor == 8 && main->base == 5000);
     assert_true(local->scaling == ROPE_SCALING_NONE && local->factor == 1 && local->base == 300);
     assert_true(fabsf(m->config.attention_scale - 1 / sqrtf(20)) < 1e-6f);
     assert_true(m->layers[0].window == 20 && m->layers[1].window == 20 && m->layers[2].window == 0);
-    unbind(m, g);
+    unbind(m, &f);
 }
 
 static void more_period(struct gguf_writer *w)
@@ -286,6 +287,52 @@ static void bad_files_are_refused(void **state)
     }
 }
 
+/* Each architecture is found by its name and by each of its model types, each row by its name. */
+static void every_row_is_found(void **state)
+{
+    (void)state;
+    const struct arch *a;
+    const struct hf_type *type;
+    char name[ARCH_NAME_BYTES];
+    uint32_t layer;
+    for (size_t i = 0; (a = arch_at(i)); i++) {
+        assert_ptr_equal(arch_find(a->name, strlen(a->name)), a);
+        for (const struct hf_type *t = a->hf.types; t->name; t++) {
+            assert_ptr_equal(arch_find_type(t->name, &type), a);
+            assert_ptr_equal(type, t);
+        }
+        for (size_t k = 0; k < a->n_tensors; k++) {
+            arch_gguf_name(name, &a->tensors[k], ARCH_NO_LAYER);
+            assert_ptr_equal(arch_find_tensor(a, name, &layer), &a->tensors[k]);
+            assert_int_equal(layer, ARCH_NO_LAYER);
+        }
+        for (size_t k = 0; k < a->n_layer_tensors; k++) {
+            arch_gguf_name(name, &a->layer_tensors[k], 17);
+            assert_ptr_equal(arch_find_tensor(a, name, &layer), &a->layer_tensors[k]);
+            assert_int_equal(layer, 17);
+        }
+    }
+    assert_null(arch_find("llam", 4));
+    assert_null(arch_find_type("gemma3", &type)); /* GGUF's name, no model type */
+    static const char *const others[] = {"attn_q.weight", "blk.attn_q.weight",
+                                         "blk.03.attn_q.weight", "blk.3.token_embd.weight",
+                                         "blk.4294967295.attn_q.weight"};
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        assert_null(arch_find_tensor(&arch_llama, others[i], &layer));
+}
+
+static void a_folder_has_its_own_names(void **state)
+{
+    (void)state;
+    char name[ARCH_NAME_BYTES];
+    uint32_t layer;
+    const struct arch_tensor *row = arch_find_tensor(&arch_gpt2, "blk.3.attn_qkv.weight", &layer);
+    assert_string_equal(arch_hf_name(name, &arch_gpt2, arch_gpt2.hf.prefix, row, layer),
+                        "transformer.h.3.attn.c_attn.weight");
+    row = arch_find_tensor(&arch_llama, "output_norm.weight", &layer);
+    assert_string_equal(arch_hf_name(name, &arch_llama, "", row, layer), "norm.weight");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -297,6 +344,8 @@ int main(void)
         cmocka_unit_test(gemma3_has_what_its_config_says),
         cmocka_unit_test(windows_follow_the_pattern),
         cmocka_unit_test(bad_files_are_refused),
+        cmocka_unit_test(every_row_is_found),
+        cmocka_unit_test(a_folder_has_its_own_names),
     };
     return cmocka_run_group_tests_name("archs", tests, NULL, NULL);
 }

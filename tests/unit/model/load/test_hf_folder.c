@@ -8,14 +8,13 @@
 
 #include <math.h>
 
-/* Opens and binds; *g is to be closed either way. */
-static enum status open_model(struct hf_folder_writer *f, struct gguf **g, struct model **m,
+/* Opens and binds; *file is to be closed either way. */
+static enum status open_model(struct hf_folder_writer *f, struct model_file *file, struct model **m,
                               struct err *err)
 {
-    *g = NULL;
     *m = NULL;
-    enum status st = model_file_open(g, f->path, err);
-    return st ? st : model_file_load(m, *g, err);
+    enum status st = model_file_open(file, f->path, err);
+    return st ? st : model_file_load(m, file, err);
 }
 
 static void reads_a_good_folder(void **state)
@@ -24,11 +23,11 @@ static void reads_a_good_folder(void **state)
     static const char *const dtypes[] = {"F16", "BF16", "F32"};
     for (size_t i = 0; i < 3; i++) {
         struct hf_folder_writer f = {.dtype = dtypes[i]};
-        struct gguf *g;
+        struct model_file file;
         struct model *m;
         struct err err = {0};
         hf_writer_write(&f);
-        if (open_model(&f, &g, &m, &err) != STATUS_OK)
+        if (open_model(&f, &file, &m, &err) != STATUS_OK)
             fail_msg("%s", err.text);
         const struct model_config *c = &m->config;
         assert_string_equal(c->arch, "llama");
@@ -40,9 +39,9 @@ static void reads_a_good_folder(void **state)
         assert_ptr_equal(m->output, m->token_embd);
         assert_int_equal(m->layers[0].attn_norm->type, TENSOR_F32);
         assert_string_equal(tensor_type_name(m->layers[0].wq->type), dtypes[i]);
-        assert_true(gguf_tensor_offset(g, m->layers[0].wq) > 8); /* where it was */
+        assert_true(gguf_tensor_offset(file.gguf, m->layers[0].wq) > 8); /* where it was */
         model_free(m);
-        gguf_close(g);
+        model_file_close(&file);
         hf_writer_remove(&f);
     }
 }
@@ -109,16 +108,16 @@ static void bad_folders(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof bads / sizeof bads[0]; i++) {
         struct hf_folder_writer f = bads[i].f;
-        struct gguf *g;
+        struct model_file file;
         struct model *m;
         struct err err = {0};
         hf_writer_write(&f);
-        enum status st = open_model(&f, &g, &m, &err);
+        enum status st = open_model(&f, &file, &m, &err);
         if (st != bads[i].status || !strstr(err.text, bads[i].words[0]) ||
             !strstr(err.text, bads[i].words[1]) || !strstr(err.text, f.path))
             fail_msg("case %zu: %s: %s", i, status_name(st), err.text);
         model_free(m);
-        gguf_close(g);
+        model_file_close(&file);
         hf_writer_remove(&f);
     }
 }
@@ -141,15 +140,15 @@ static void takes_what_others_write(void **state)
     };
     for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++) {
         struct hf_folder_writer f = folders[i];
-        struct gguf *g;
+        struct model_file file;
         struct model *m;
         struct err err = {0};
         hf_writer_write(&f);
-        if (open_model(&f, &g, &m, &err) != STATUS_OK)
+        if (open_model(&f, &file, &m, &err) != STATUS_OK)
             fail_msg("case %zu: %s", i, err.text);
         assert_true(m->config.rope[ROPE_MAIN].base == 1000 && m->output == m->token_embd);
         model_free(m);
-        gguf_close(g);
+        model_file_close(&file);
         hf_writer_remove(&f);
     }
 }
@@ -167,7 +166,7 @@ static void reads_template_and_defaults(void **state)
 {
     (void)state;
     struct hf_folder_writer f = {.config = "\"eos_token_id\": 5"};
-    struct gguf *g = NULL;
+    struct model_file file;
     struct err err = {0};
     float x;
     hf_writer_write(&f);
@@ -176,21 +175,21 @@ static void reads_template_and_defaults(void **state)
                   " {\"name\": \"default\", \"template\": \"yes\"}]}");
     hf_writer_put(&f, "generation_config.json",
                   "{\"eos_token_id\": [3, 5, 4], \"do_sample\": true, \"temperature\": 0.5}");
-    assert_int_equal(model_file_open(&g, f.path, &err), STATUS_OK);
-    expect_text(g, "tokenizer.chat_template", "yes");
-    assert_int_equal(gguf_get_f32(g, "general.sampling.temp", &x, &err), STATUS_OK);
+    assert_int_equal(model_file_open(&file, f.path, &err), STATUS_OK);
+    expect_text(file.gguf, "tokenizer.chat_template", "yes");
+    assert_int_equal(gguf_get_f32(file.gguf, "general.sampling.temp", &x, &err), STATUS_OK);
     assert_true(x == 0.5f);
-    const struct gguf_value *ends = gguf_value(g, "tokenizer.ggml.eos_token_ids");
+    const struct gguf_value *ends = gguf_value(file.gguf, "tokenizer.ggml.eos_token_ids");
     assert_true(ends && ends->count == 3);
     assert_true(gguf_integer(ends, 0) == 3 && gguf_integer(ends, 1) == 5);
-    gguf_close(g);
+    model_file_close(&file);
     hf_writer_put(&f, "chat_template.jinja", "file");
     hf_writer_put(&f, "generation_config.json", "{\"do_sample\": false, \"temperature\": 9}");
-    assert_int_equal(model_file_open(&g, f.path, &err), STATUS_OK);
-    expect_text(g, "tokenizer.chat_template", "file");
-    assert_int_equal(gguf_get_f32(g, "general.sampling.temp", &x, &err), STATUS_OK);
+    assert_int_equal(model_file_open(&file, f.path, &err), STATUS_OK);
+    expect_text(file.gguf, "tokenizer.chat_template", "file");
+    assert_int_equal(gguf_get_f32(file.gguf, "general.sampling.temp", &x, &err), STATUS_OK);
     assert_true(x == 0); /* greedy */
-    gguf_close(g);
+    model_file_close(&file);
     hf_writer_remove(&f);
 }
 
@@ -215,11 +214,11 @@ static void bad_files_beside_it(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct hf_folder_writer f = {0};
-        struct gguf *g = NULL;
+        struct model_file file;
         struct err err = {0};
         hf_writer_write(&f);
         hf_writer_put(&f, cases[i].name, cases[i].text);
-        enum status st = model_file_open(&g, f.path, &err);
+        enum status st = model_file_open(&file, f.path, &err);
         if (st != cases[i].status || !strstr(err.text, cases[i].words) ||
             !strstr(err.text, cases[i].name))
             fail_msg("case %zu: %s: %s", i, status_name(st), err.text);
@@ -232,7 +231,7 @@ static void limits(void **state)
 {
     (void)state;
     struct hf_folder_writer f = {0};
-    struct gguf *g = NULL;
+    struct model_file file;
     struct err err = {0};
     struct buf text = {0};
     hf_writer_write(&f);
@@ -241,13 +240,13 @@ static void limits(void **state)
         buf_printf(&text, "%s%d", i ? "," : "", i);
     buf_puts(&text, "]}");
     hf_writer_put(&f, "generation_config.json", buf_str(&text));
-    assert_int_equal(model_file_open(&g, f.path, &err), STATUS_TOO_LARGE);
+    assert_int_equal(model_file_open(&file, f.path, &err), STATUS_TOO_LARGE);
     assert_non_null(strstr(err.text, "up to 64 ids"));
     buf_clear(&text);
     while (text.len <= LIMIT_CONFIG_BYTES)
         buf_puts(&text, "                                                                ");
     hf_writer_put(&f, "config.json", buf_str(&text));
-    assert_int_equal(model_file_open(&g, f.path, &err), STATUS_TOO_LARGE);
+    assert_int_equal(model_file_open(&file, f.path, &err), STATUS_TOO_LARGE);
     assert_non_null(strstr(err.text, "4194304"));
     buf_fini(&text);
     hf_writer_remove(&f);
@@ -257,10 +256,10 @@ static void a_folder_without_config(void **state)
 {
     (void)state;
     char path[] = "/tmp/hf-XXXXXX";
-    struct gguf *g = NULL;
+    struct model_file file;
     struct err err = {0};
     assert_non_null(mkdtemp(path));
-    assert_int_equal(model_file_open(&g, path, &err), STATUS_INVALID);
+    assert_int_equal(model_file_open(&file, path, &err), STATUS_INVALID);
     assert_non_null(strstr(err.text, "config.json"));
     rmdir(path);
 }

@@ -1,12 +1,12 @@
 /* What the tokenizer.json of a SentencePiece model (BPE with byte fallback: Llama 2, Mistral,
- * Phi-3, Gemma) becomes in a GGUF file besides tokens. Private to model/.
+ * Phi-3, Gemma) becomes in a GGUF file besides tokens. Private to model/write.
  *
  * Such a model has spaces as "▁" (U+2581) and may put one before a text. Its file lists merges;
  * GGUF has a score for each piece instead, and whichever neighbours make the piece of the highest
  * score merge first. A piece's score is therefore the place of the first merge that makes it, below
  * 0. */
-#ifndef FIRSTLIGHT_MODEL_LOAD_HF_SENTENCEPIECE_H
-#define FIRSTLIGHT_MODEL_LOAD_HF_SENTENCEPIECE_H
+#ifndef FIRSTLIGHT_MODEL_WRITE_HF_SENTENCEPIECE_H
+#define FIRSTLIGHT_MODEL_WRITE_HF_SENTENCEPIECE_H
 
 #include "base/err.h"
 #include "weights/gguf_build.h"

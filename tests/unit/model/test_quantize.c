@@ -2,7 +2,7 @@
 #include "support/cmocka_all.h"
 
 #include "kernels/kernels.h"
-#include "model/write/quantize.h"
+#include "model/quantize.h"
 
 #include <math.h>
 #include <stdio.h>

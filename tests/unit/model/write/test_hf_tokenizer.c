@@ -1,6 +1,6 @@
 /* What convert makes of a folder's tokenizer gives the ids that the folder gives: the published
  * ones (tests/golden/tokenizer/published), forms of SentencePiece, and files that are wrong. */
-#include "model/load/hf_tokenizer.h"
+#include "model/write/hf_tokenizer.h"
 
 #include "support/cmocka_all.h"
 #include "support/sanitized.h"

@@ -1,4 +1,4 @@
-#include "model/write/quantize.h"
+#include "model/quantize.h"
 
 #include "base/err.h"
 #include "kernels/half.h"

@@ -1,18 +1,17 @@
 /* Everything that a model file or folder gives: weights, tokenizer, chat template. Opened and
  * closed as one. */
-#ifndef FIRSTLIGHT_MODEL_LOADER_H
-#define FIRSTLIGHT_MODEL_LOADER_H
+#ifndef FIRSTLIGHT_MODEL_LOAD_LOADER_H
+#define FIRSTLIGHT_MODEL_LOAD_LOADER_H
 
 #include "base/err.h"
 #include "model/generation.h"
-#include "model/model.h"
+#include "model/load/model_file.h"
 #include "text/template/template.h"
-#include "text/tokenizer/tokenizer.h"
 
 #include <stdbool.h>
 
 struct loader {
-    struct gguf *gguf;
+    struct model_file file;
     struct model *model;
     struct tokenizer *tokenizer;
     struct template *chat_template;    /* NULL when the file has none, or one we cannot compile */

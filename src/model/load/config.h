@@ -1,10 +1,10 @@
-/* Reading a configuration from GGUF keys. Private to model/. */
-#ifndef FIRSTLIGHT_MODEL_CONFIG_H
-#define FIRSTLIGHT_MODEL_CONFIG_H
+/* Reading a configuration from GGUF keys. Private to model/load. */
+#ifndef FIRSTLIGHT_MODEL_LOAD_CONFIG_H
+#define FIRSTLIGHT_MODEL_LOAD_CONFIG_H
 
-#include "model/arch.h"
+#include "model/arch/arch.h"
 
-/* "<arch>.<name>" into out, which is returned. */
+/* config_key.c: "<arch>.<name>" into out, which is returned. */
 #define CONFIG_KEY 96
 const char *config_name(char out[static CONFIG_KEY], const struct arch *arch, const char *name);
 
@@ -21,7 +21,5 @@ enum status config_read(struct model_config *c, const struct arch *arch, const s
 /* config_rope.c: the "<arch>.rope.*" keys but the number of dims. */
 enum status config_read_rope(struct model_config *c, const struct arch *arch, const struct gguf *g,
                              struct err *err);
-
-bool config_string_is(struct gguf_string s, const char *word);
 
 #endif

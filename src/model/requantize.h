@@ -5,8 +5,8 @@
  * is Q8_0, and rows that are no whole number of blocks are F16. Vectors stay F32,
  * and so do positions.
  */
-#ifndef FIRSTLIGHT_MODEL_WRITE_REQUANTIZE_H
-#define FIRSTLIGHT_MODEL_WRITE_REQUANTIZE_H
+#ifndef FIRSTLIGHT_MODEL_REQUANTIZE_H
+#define FIRSTLIGHT_MODEL_REQUANTIZE_H
 
 #include "base/err.h"
 #include "weights/gguf.h"

@@ -1,7 +1,7 @@
 /* Floats to the types that weights are stored in. Blocks equal those of ggml's reference quantisers
  * and of the gguf package bit for bit, where those define them: for finite values. */
-#ifndef FIRSTLIGHT_MODEL_WRITE_QUANTIZE_H
-#define FIRSTLIGHT_MODEL_WRITE_QUANTIZE_H
+#ifndef FIRSTLIGHT_MODEL_QUANTIZE_H
+#define FIRSTLIGHT_MODEL_QUANTIZE_H
 
 #include "weights/tensor.h"
 

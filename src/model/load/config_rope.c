@@ -1,10 +1,10 @@
 /* How positions turn a head's pairs, from "<architecture>.rope.*" metadata. */
-#include "model/config.h"
+#include "model/load/config.h"
 
 #include <math.h>
 #include <string.h>
 
-bool config_string_is(struct gguf_string s, const char *word)
+static bool is_word(struct gguf_string s, const char *word)
 {
     return s.len == strlen(word) && memcmp(s.bytes, word, s.len) == 0;
 }
@@ -84,15 +84,15 @@ static enum status read_scaling(struct model_rope *r, const struct arch *arch, c
     config_name(key, arch, "rope.scaling.type");
     if (gguf_value(g, key) && gguf_get_string(g, key, &type, err))
         return err->code;
-    if (config_string_is(type, "linear"))
+    if (is_word(type, "linear"))
         return read_linear(r, g, config_name(factor, arch, "rope.scaling.factor"), err);
-    if (config_string_is(type, "yarn"))
+    if (is_word(type, "yarn"))
         return read_yarn(r, arch, g, err);
-    if (config_string_is(type, "longrope")) {
+    if (is_word(type, "longrope")) {
         r->scaling = ROPE_SCALING_LONG;
         return STATUS_OK;
     }
-    if (!config_string_is(type, "none"))
+    if (!is_word(type, "none"))
         return err_param(err, STATUS_UNSUPPORTED, key,
                          "%s: expected none, linear, yarn or longrope, found \"%.*s\", which is "
                          "not implemented",

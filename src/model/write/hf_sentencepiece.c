@@ -1,4 +1,4 @@
-#include "model/load/hf_sentencepiece.h"
+#include "model/write/hf_sentencepiece.h"
 
 #include "base/limits.h"
 #include "base/mem.h"

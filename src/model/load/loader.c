@@ -1,15 +1,13 @@
-#include "model/loader.h"
+#include "model/load/loader.h"
 
 #include "base/mem.h"
-#include "model/load/random_weights.h"
-#include "model/write/requantize.h"
-#include "model/load/model_file.h"
 #include "base/utf8.h"
+#include "model/load/random_weights.h"
+#include "model/requantize.h"
 #include "weights/file_map.h"
 #include "weights/map_guard.h"
 
 #include <errno.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -119,9 +117,9 @@ static void set_name(struct loader *l, const char *path)
 static void load_template(struct loader *l)
 {
     struct gguf_string source;
-    if (!gguf_value(l->gguf, "tokenizer.chat_template"))
+    if (!gguf_value(l->file.gguf, "tokenizer.chat_template"))
         return;
-    if (gguf_get_string(l->gguf, "tokenizer.chat_template", &source, &l->template_err) ||
+    if (gguf_get_string(l->file.gguf, "tokenizer.chat_template", &source, &l->template_err) ||
         template_compile(&l->chat_template, source.bytes, source.len, &l->template_err))
         err_context(&l->template_err, "tokenizer.chat_template");
 }
@@ -143,19 +141,19 @@ static enum status check_vocab(const struct loader *l, struct err *err)
 {
     uint32_t tokens = tokenizer_vocab_size(l->tokenizer);
     uint32_t rows = l->model->config.n_vocab;
-    bool folder = gguf_value(l->gguf, "tokenizer.ggml.tokens") == NULL;
+    bool folder = l->file.source == MODEL_FOLDER;
     if (tokens == rows || (folder && tokens < rows))
         return STATUS_OK;
     const char *what = folder ? "tokenizer.json" : "tokenizer.ggml.tokens";
     return err_param(err, STATUS_INVALID, what,
-                     "%s: %s: expected %sthe embedding's %u entries, found %u", gguf_path(l->gguf),
-                     what, folder ? "at most " : "", rows, tokens);
+                     "%s: %s: expected %sthe embedding's %u entries, found %u",
+                     gguf_path(l->file.gguf), what, folder ? "at most " : "", rows, tokens);
 }
 
 static enum status load_text(struct loader *l, const struct loader_options *o, struct err *err)
 {
     report(o, "reading tokenizer", 0);
-    enum status st = model_file_tokenizer(&l->tokenizer, l->gguf, err);
+    enum status st = model_file_tokenizer(&l->tokenizer, &l->file, err);
     if (!st)
         st = check_vocab(l, err);
     if (!st && o->chat_template)
@@ -163,7 +161,7 @@ static enum status load_text(struct loader *l, const struct loader_options *o, s
     else if (!st)
         load_template(l);
     if (!st && !o->ignore_generation)
-        st = generation_read(&l->generation, l->gguf, err);
+        st = generation_read(&l->generation, l->file.gguf, l->file.source, err);
     return st;
 }
 
@@ -179,26 +177,26 @@ static enum status recast(struct loader *l, const struct loader_options *o, stru
     };
     model_free(l->model);
     l->model = NULL;
-    enum status st = requantize_model(&l->gguf, &options, err);
-    return st ? st : model_file_load(&l->model, l->gguf, err);
+    enum status st = requantize_model(&l->file.gguf, &options, err);
+    return st ? st : model_file_load(&l->model, &l->file, err);
 }
 
 enum status loader_open_with(struct loader *out, const struct loader_options *o, struct err *err)
 {
     memset(out, 0, sizeof *out);
     report(o, "reading metadata", 0);
-    enum status st = o->dummy ? random_weights_open(&out->gguf, o->path, o->dtype, err)
-                              : model_file_open(&out->gguf, o->path, err);
+    enum status st = o->dummy ? random_weights_open(&out->file, o->path, o->dtype, err)
+                              : model_file_open(&out->file, o->path, err);
     if (st)
         return st;
     set_name(out, o->path);
-    st = model_file_load(&out->model, out->gguf, err);
+    st = model_file_load(&out->model, &out->file, err);
     if (!st && o->recast && !o->dummy)
         st = recast(out, o, err);
     if (!st && !o->model_only)
         st = load_text(out, o, err);
     if (!st && !o->lazy && !o->dummy)
-        prefetch(out->gguf, o);
+        prefetch(out->file.gguf, o);
     enum status whole = loader_check(out, err); /* before others: it may be what they are about */
     if (st || whole)
         loader_close(out);
@@ -220,10 +218,10 @@ enum status loader_check(const struct loader *l, struct err *err)
 
 void loader_release(const struct loader *l)
 {
-    for (size_t i = 0; i < gguf_tensor_count(l->gguf); i++) {
-        const struct tensor *t = gguf_tensor_at(l->gguf, i);
+    for (size_t i = 0; i < gguf_tensor_count(l->file.gguf); i++) {
+        const struct tensor *t = gguf_tensor_at(l->file.gguf, i);
         if (t->n_dims > 1 && t != l->model->token_embd && t != l->model->position_embd)
-            gguf_release(l->gguf, t);
+            gguf_release(l->file.gguf, t);
     }
 }
 
@@ -232,6 +230,6 @@ void loader_close(struct loader *l)
     template_free(l->chat_template);
     tokenizer_close(l->tokenizer);
     model_free(l->model);
-    gguf_close(l->gguf);
+    model_file_close(&l->file);
     memset(l, 0, sizeof *l);
 }

@@ -1,12 +1,8 @@
 /* The configuration of a model from "<architecture>.<key>" metadata. */
 #include "base/limits.h"
-#include "model/arch.h"
-#include "model/config.h"
-#include "model/load/hf_folder.h"
+#include "model/load/config.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 /* A key that every architecture spells alike, the field it fills and the values that make sense.
  * One that is absent leaves the field as it is. */
@@ -36,38 +32,6 @@ static const struct config_key norm_keys[] = {
     [NORM_RMS] = {"attention.layer_norm_rms_epsilon", FIELD(norm_eps), 0, true},
     [NORM_LAYER] = {"attention.layer_norm_epsilon", FIELD(norm_eps), 0, true},
 };
-
-const char *config_name(char out[static CONFIG_KEY], const struct arch *arch, const char *name)
-{
-    snprintf(out, CONFIG_KEY, "%s.%s", arch->name, name);
-    return out;
-}
-
-enum status config_whole(const struct gguf *g, const char *key, uint32_t max, uint32_t *out,
-                         struct err *err)
-{
-    uint32_t v;
-    enum status st = gguf_get_u32(g, key, &v, err);
-    if (st)
-        return st;
-    if (v < 1 || v > max)
-        return err_param(err, STATUS_INVALID, key, "%s: expected 1 to %u, found %u", key, max, v);
-    *out = v;
-    return STATUS_OK;
-}
-
-enum status config_positive(const struct gguf *g, const char *key, float *out, struct err *err)
-{
-    float v;
-    enum status st = gguf_get_f32(g, key, &v, err);
-    if (st)
-        return st;
-    if (!isfinite(v) || v <= 0)
-        return err_param(err, STATUS_INVALID, key, "%s: expected a positive number, found %g", key,
-                         (double)v);
-    *out = v;
-    return STATUS_OK;
-}
 
 static enum status read_key(struct model_config *c, const struct config_key *row,
                             const struct arch *arch, const struct gguf *g, struct err *err)
@@ -150,40 +114,6 @@ static enum status read_window(struct model_config *c, const struct arch *arch,
     return gguf_get_u32(g, key, &c->window, err);
 }
 
-/* Models that were not read from a GGUF file may have their rotary pairs in another order. */
-static enum status read_rope_style(struct model_config *c, const struct gguf *g, struct err *err)
-{
-    struct gguf_string style;
-    if (!gguf_value(g, HF_FOLDER_ROPE))
-        return STATUS_OK;
-    enum status st = gguf_get_string(g, HF_FOLDER_ROPE, &style, err);
-    if (st)
-        return st;
-    if (!config_string_is(style, "halves"))
-        return err_param(err, STATUS_INVALID, HF_FOLDER_ROPE,
-                         HF_FOLDER_ROPE ": expected \"halves\", found \"%.*s\"",
-                         (int)(style.len < 64 ? style.len : 64), style.bytes);
-    c->rope_style = ROPE_HALVES;
-    return STATUS_OK;
-}
-
-/* The same of their activation, which GGUF takes for granted. */
-static enum status read_activation(struct model_config *c, const struct gguf *g, struct err *err)
-{
-    struct gguf_string form;
-    if (!gguf_value(g, HF_FOLDER_ACTIVATION))
-        return STATUS_OK;
-    enum status st = gguf_get_string(g, HF_FOLDER_ACTIVATION, &form, err);
-    if (st)
-        return st;
-    if (!config_string_is(form, HF_FOLDER_ERF))
-        return err_param(err, STATUS_INVALID, HF_FOLDER_ACTIVATION,
-                         HF_FOLDER_ACTIVATION ": expected \"" HF_FOLDER_ERF "\", found \"%.*s\"",
-                         (int)(form.len < 64 ? form.len : 64), form.bytes);
-    c->activation = ACTIVATION_GELU_ERF;
-    return STATUS_OK;
-}
-
 static enum status check_refused(const struct arch *arch, const struct gguf *g, struct err *err)
 {
     for (const char *const *name = arch->refused_keys; *name; name++) {
@@ -216,11 +146,5 @@ enum status config_read(struct model_config *c, const struct arch *arch, const s
         st = check_heads(c, arch, g, err);
     if (!st)
         st = read_window(c, arch, g, err);
-    if (!st)
-        st = config_read_rope(c, arch, g, err);
-    if (!st)
-        st = read_rope_style(c, g, err);
-    if (!st)
-        st = read_activation(c, g, err);
-    return st;
+    return st ? st : config_read_rope(c, arch, g, err);
 }

@@ -1,9 +1,9 @@
-#include "model/write/requantize.h"
+#include "model/requantize.h"
 
 #include "base/mem.h"
 #include "base/pool.h"
 #include "kernels/kernels.h"
-#include "model/write/quantize.h"
+#include "model/quantize.h"
 
 #include <stdatomic.h>
 #include <string.h>

@@ -1,8 +1,8 @@
-#include "model/load/hf_tokenizer.h"
+#include "model/write/hf_tokenizer.h"
 
 #include "base/limits.h"
 #include "base/mem.h"
-#include "model/load/hf_sentencepiece.h"
+#include "model/write/hf_sentencepiece.h"
 #include "text/tokenizer/tokenizer.h"
 #include "text/tokenizer/vocab.h"
 #include "weights/json_file.h"
