@@ -31,8 +31,7 @@ static struct jinja_value loop_attribute(const struct jinja_loop *loop,
         {"previtem", loop_item(loop, loop->index - 1, name)},
         {"nextitem", loop_item(loop, loop->index + 1, name)},
     };
-
-    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         if (jinja_string_is(name, rows[i].name))
             return rows[i].value;
     }
@@ -45,12 +44,11 @@ static bool bind_method(struct jinja_run *r, struct jinja_value v, const struct 
 {
     const struct jinja_builtin *row = jinja_builtin_method(v.type, name);
     struct jinja_method *method;
-
     *out = (struct jinja_value){.type = JINJA_UNSET};
-    if (row == NULL)
+    if (!row)
         return true;
-    method = jinja_alloc(r, sizeof(*method));
-    if (method == NULL)
+    method = jinja_alloc(r, sizeof *method);
+    if (!method)
         return false;
     *method = (struct jinja_method){.builtin = row, .self = v};
     *out = (struct jinja_value){.type = JINJA_METHOD, .method = method};
@@ -62,7 +60,6 @@ bool jinja_access_attribute(struct jinja_run *r, struct jinja_value v,
                             struct jinja_value *out)
 {
     const struct jinja_value *found = NULL;
-
     if (v.type == JINJA_UNDEFINED)
         return jinja_fail_undefined(r, v);
     if (may_be_method) {
@@ -79,7 +76,7 @@ bool jinja_access_attribute(struct jinja_run *r, struct jinja_value v,
     if (v.type == JINJA_LOOP)
         *out = loop_attribute(v.loop, name);
     else
-        *out = found != NULL ? *found : jinja_undefined(name, v.type);
+        *out = found ? *found : jinja_undefined(name, v.type);
     return true;
 }
 
@@ -97,7 +94,6 @@ static bool item_by_index(struct jinja_run *r, struct jinja_value v, int64_t ind
                           struct jinja_value *out, bool *found)
 {
     int64_t count;
-
     if (v.type == JINJA_STRING)
         return jinja_text_subscript(r, v.s, index, out, found);
     count = (int64_t)v.list->count;
@@ -115,13 +111,12 @@ bool jinja_access_item(struct jinja_run *r, struct jinja_value v, struct jinja_v
     const struct jinja_value *value;
     bool found = false;
     int64_t index;
-
     if (v.type == JINJA_UNDEFINED)
         return jinja_fail_undefined(r, v);
     if (v.type == JINJA_DICT) {
         if (!jinja_dict_find(r, v.dict, key, &value))
             return false;
-        if (value != NULL) {
+        if (value) {
             *out = *value;
             return true;
         }
@@ -154,7 +149,6 @@ static bool resolve_slice(struct jinja_run *r, const struct jinja_value bounds[3
                           struct slice *out)
 {
     int64_t start, stop, step, low, high;
-
     if (!jinja_builtin_int(r, bounds[2], 1, &step))
         return false;
     if (step == 0)
@@ -179,8 +173,7 @@ static bool slice_list(struct jinja_run *r, struct jinja_value v, const struct s
 {
     struct jinja_list *list = jinja_list_new(r, (size_t)slice->count);
     int64_t at = slice->start;
-
-    if (list == NULL || !jinja_work(r, (size_t)slice->count))
+    if (!list || !jinja_work(r, (size_t)slice->count))
         return false;
     for (int64_t i = 0; i < slice->count; i++) {
         list->items[list->count++] = v.list->items[at];
@@ -196,7 +189,6 @@ static bool slice_run(struct jinja_run *r, const struct jinja_string *s, const s
                       struct jinja_value *out)
 {
     size_t start = 0, end;
-
     for (int64_t i = 0; i < slice->start && start < s->len; i++)
         jinja_utf8_next(s->bytes, s->len, &start);
     end = start;
@@ -210,7 +202,6 @@ static bool slice_steps(struct jinja_run *r, const struct jinja_list *chars,
 {
     struct jinja_capture c;
     int64_t at = slice->start;
-
     jinja_capture_begin(&c);
     for (int64_t i = 0; i < slice->count; i++) {
         if (!jinja_step(r) || !jinja_out_string(r, &c.out, chars->items[at].s)) {
@@ -228,7 +219,6 @@ static bool slice_string(struct jinja_run *r, struct jinja_value v,
 {
     const struct jinja_list *chars;
     struct slice slice;
-
     if (!jinja_work(r, v.s->len) ||
         !resolve_slice(r, bounds, (int64_t)jinja_utf8_count(v.s->bytes, v.s->len), &slice))
         return false;
@@ -241,7 +231,6 @@ bool jinja_access_slice(struct jinja_run *r, struct jinja_value v,
                         const struct jinja_value bounds[3], struct jinja_value *out)
 {
     struct slice slice;
-
     if (v.type == JINJA_UNDEFINED)
         return jinja_fail_undefined(r, v);
     if (v.type == JINJA_STRING)

@@ -6,7 +6,7 @@
 const struct jinja_builtin *jinja_builtin_find(const struct jinja_builtin *table,
                                                const struct jinja_string *name)
 {
-    for (; table->name != NULL; table++) {
+    for (; table->name; table++) {
         if (jinja_string_is(name, table->name))
             return table;
     }
@@ -17,10 +17,9 @@ const struct jinja_builtin *jinja_builtin_find(const struct jinja_builtin *table
 static size_t param_index(const struct jinja_builtin *row, const struct jinja_string *name)
 {
     size_t i = 0;
-
-    while (i < JINJA_MAX_PARAMS && row->params[i] != NULL && !jinja_string_is(name, row->params[i]))
+    while (i < JINJA_MAX_PARAMS && row->params[i] && !jinja_string_is(name, row->params[i]))
         i++;
-    return i < JINJA_MAX_PARAMS && row->params[i] != NULL ? i : JINJA_MAX_PARAMS;
+    return i < JINJA_MAX_PARAMS && row->params[i] ? i : JINJA_MAX_PARAMS;
 }
 
 static bool bind_keywords(struct jinja_run *r, const struct jinja_builtin *row,
@@ -29,7 +28,6 @@ static bool bind_keywords(struct jinja_run *r, const struct jinja_builtin *row,
     for (size_t i = 0; i < a->n_keywords; i++) {
         const struct jinja_string *name = a->keywords[i].name;
         size_t at = param_index(row, name);
-
         if (at == JINJA_MAX_PARAMS || a->arg[at].type != JINJA_UNSET)
             return jinja_fail(r, STATUS_INVALID, "%s: expected other arguments, found '%.*s'",
                               row->name, jinja_utf8_cut(name->bytes, name->len, 64), name->bytes);
@@ -42,8 +40,7 @@ bool jinja_builtin_call(struct jinja_run *r, const struct jinja_builtin *row,
                         struct jinja_value self, struct jinja_args *a, struct jinja_value *out)
 {
     size_t n_params = 0;
-
-    while (n_params < JINJA_MAX_PARAMS && row->params[n_params] != NULL)
+    while (n_params < JINJA_MAX_PARAMS && row->params[n_params])
         n_params++;
     if ((row->flags & JINJA_VARIADIC) != 0)
         return row->call(r, self, a, out);

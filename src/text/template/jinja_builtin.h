@@ -20,9 +20,9 @@ struct jinja_keyword {
 
 /* The arguments of one call, as written and as matched to the row's parameters. */
 struct jinja_args {
-    const struct jinja_value *pos; // (n_pos)
+    const struct jinja_value *pos; /* (n_pos) */
     size_t n_pos;
-    const struct jinja_keyword *keywords; // (n_keywords)
+    const struct jinja_keyword *keywords; /* (n_keywords) */
     size_t n_keywords;
     struct jinja_value arg[JINJA_MAX_PARAMS];
 };

@@ -6,25 +6,23 @@
 
 struct jinja_list *jinja_list_new(struct jinja_run *r, size_t cap)
 {
-    struct jinja_list *list = jinja_array(r, 1, sizeof(*list));
-
-    if (list == NULL || cap == 0)
+    struct jinja_list *list = jinja_array(r, 1, sizeof *list);
+    if (!list || cap == 0)
         return list;
-    list->items = jinja_array(r, cap, sizeof(*list->items));
+    list->items = jinja_array(r, cap, sizeof *list->items);
     list->cap = cap;
-    return list->items != NULL ? list : NULL;
+    return list->items ? list : NULL;
 }
 
 bool jinja_list_add(struct jinja_run *r, struct jinja_list *list, struct jinja_value item)
 {
     if (list->count == list->cap) {
         size_t cap = list->cap ? list->cap * 2 : 8;
-        struct jinja_value *items = jinja_array(r, cap, sizeof(*items));
-
-        if (items == NULL || !jinja_work(r, list->count))
+        struct jinja_value *items = jinja_array(r, cap, sizeof *items);
+        if (!items || !jinja_work(r, list->count))
             return false;
         if (list->count > 0)
-            memcpy(items, list->items, list->count * sizeof(*items));
+            memcpy(items, list->items, list->count * sizeof *items);
         list->items = items;
         list->cap = cap;
     }
@@ -41,8 +39,7 @@ bool jinja_tuple2(struct jinja_run *r, struct jinja_value a, struct jinja_value 
                   struct jinja_value *out)
 {
     struct jinja_list *list = jinja_list_new(r, 2);
-
-    if (list == NULL)
+    if (!list)
         return false;
     list->items[0] = a;
     list->items[1] = b;
@@ -53,13 +50,12 @@ bool jinja_tuple2(struct jinja_run *r, struct jinja_value a, struct jinja_value 
 
 struct jinja_dict *jinja_dict_new(struct jinja_run *r, size_t cap)
 {
-    struct jinja_dict *dict = jinja_array(r, 1, sizeof(*dict));
-
-    if (dict == NULL || cap == 0)
+    struct jinja_dict *dict = jinja_array(r, 1, sizeof *dict);
+    if (!dict || cap == 0)
         return dict;
-    dict->pairs = jinja_array(r, cap, sizeof(*dict->pairs));
+    dict->pairs = jinja_array(r, cap, sizeof *dict->pairs);
     dict->cap = cap;
-    return dict->pairs != NULL ? dict : NULL;
+    return dict->pairs ? dict : NULL;
 }
 
 struct jinja_value jinja_dict_value(struct jinja_dict *dict)
@@ -72,7 +68,6 @@ const struct jinja_value *jinja_dict_name(const struct jinja_dict *dict,
 {
     for (size_t i = 0; i < dict->count; i++) {
         const struct jinja_pair *pair = &dict->pairs[i];
-
         if (pair->hash == hash && pair->key.type == JINJA_STRING &&
             jinja_string_equal(pair->key.s, name))
             return &pair->value;
@@ -97,11 +92,10 @@ static bool equal_dicts(struct jinja_run *r, const struct jinja_dict *a, const s
     *equal = a->count == b->count;
     for (size_t i = 0; *equal && i < a->count; i++) {
         const struct jinja_value *other;
-
         if (!jinja_dict_find(r, b, a->pairs[i].key, &other))
             return false;
         *equal = other != NULL;
-        if (other != NULL && !jinja_equal(r, a->pairs[i].value, *other, equal))
+        if (other && !jinja_equal(r, a->pairs[i].value, *other, equal))
             return false;
     }
     return true;
@@ -134,7 +128,6 @@ bool jinja_equal(struct jinja_run *r, struct jinja_value a, struct jinja_value b
 {
     int64_t x, y;
     bool ok;
-
     *equal = false;
     if (jinja_integer(a, &x) && jinja_integer(b, &y)) {
         *equal = x == y;
@@ -167,7 +160,6 @@ bool jinja_dict_find(struct jinja_run *r, const struct jinja_dict *dict, struct 
     }
     for (size_t i = 0; i < dict->count; i++) {
         bool equal;
-
         if (!jinja_equal(r, dict->pairs[i].key, key, &equal))
             return false;
         if (equal) {
@@ -184,12 +176,11 @@ static bool add_pair(struct jinja_run *r, struct jinja_dict *dict, struct jinja_
 {
     if (dict->count == dict->cap) {
         size_t cap = dict->cap ? dict->cap * 2 : 4;
-        struct jinja_pair *pairs = jinja_array(r, cap, sizeof(*pairs));
-
-        if (pairs == NULL)
+        struct jinja_pair *pairs = jinja_array(r, cap, sizeof *pairs);
+        if (!pairs)
             return false;
         if (dict->count > 0)
-            memcpy(pairs, dict->pairs, dict->count * sizeof(*pairs));
+            memcpy(pairs, dict->pairs, dict->count * sizeof *pairs);
         dict->pairs = pairs;
         dict->cap = cap;
     }
@@ -204,13 +195,12 @@ bool jinja_dict_set(struct jinja_run *r, struct jinja_dict *dict, struct jinja_v
                     struct jinja_value value)
 {
     const struct jinja_value *found;
-
     if (key.type == JINJA_LIST || key.type == JINJA_DICT)
         return jinja_fail(r, STATUS_INVALID, "expected a key that is no list or dict, found a '%s'",
                           jinja_type_name(key));
     if (!jinja_dict_find(r, dict, key, &found))
         return false;
-    if (found == NULL)
+    if (!found)
         return add_pair(r, dict, key, value);
     dict->pairs[(const struct jinja_pair *)((const char *)found -
                                             offsetof(struct jinja_pair, value)) -
@@ -223,8 +213,7 @@ static bool iterate_dict(struct jinja_run *r, const struct jinja_dict *dict,
                          const struct jinja_list **out)
 {
     struct jinja_list *list = jinja_list_new(r, dict->count);
-
-    if (list == NULL || !jinja_work(r, dict->count))
+    if (!list || !jinja_work(r, dict->count))
         return false;
     for (size_t i = 0; i < dict->count; i++)
         list->items[list->count++] = dict->pairs[i].key;
@@ -236,11 +225,9 @@ static bool iterate_string(struct jinja_run *r, const struct jinja_string *s,
                            const struct jinja_list **out)
 {
     struct jinja_list *list = jinja_list_new(r, 0);
-
-    for (size_t pos = 0; list != NULL && pos < s->len;) {
+    for (size_t pos = 0; list && pos < s->len;) {
         size_t start = pos;
         struct jinja_value c;
-
         jinja_utf8_next(s->bytes, s->len, &pos);
         if (!jinja_step(r) || !jinja_text_slice(r, s, start, pos, &c) ||
             !jinja_list_add(r, list, c))
@@ -253,7 +240,6 @@ static bool iterate_string(struct jinja_run *r, const struct jinja_string *s,
 bool jinja_iterate(struct jinja_run *r, struct jinja_value v, const struct jinja_list **list)
 {
     static const struct jinja_list empty;
-
     if (jinja_is_list(v))
         *list = v.list;
     else if (v.type == JINJA_UNDEFINED)
@@ -272,8 +258,7 @@ static bool array_from_json(struct jinja_run *r, json_t *json, struct jinja_valu
 {
     size_t n = json_array_size(json);
     struct jinja_list *list = jinja_list_new(r, n);
-
-    if (list == NULL)
+    if (!list)
         return false;
     for (size_t i = 0; i < n; i++) {
         if (!jinja_from_json(r, json_array_get(json, i), &list->items[i]))
@@ -288,12 +273,10 @@ static bool object_from_json(struct jinja_run *r, json_t *json, struct jinja_val
 {
     struct jinja_dict *dict = jinja_dict_new(r, json_object_size(json));
     void *iter = json_object_iter(json);
-
-    if (dict == NULL)
+    if (!dict)
         return false;
-    for (; iter != NULL; iter = json_object_iter_next(json, iter)) {
+    for (; iter; iter = json_object_iter_next(json, iter)) {
         struct jinja_value key, value;
-
         if (!jinja_text_borrow(r, json_object_iter_key(iter), json_object_iter_key_len(iter), false,
                                &key) ||
             !jinja_from_json(r, json_object_iter_value(iter), &value) ||
@@ -307,7 +290,6 @@ static bool object_from_json(struct jinja_run *r, json_t *json, struct jinja_val
 bool jinja_from_json(struct jinja_run *r, json_t *json, struct jinja_value *out)
 {
     bool ok = true;
-
     if (!jinja_enter(r))
         return false;
     switch (json_typeof(json)) {

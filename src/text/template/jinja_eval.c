@@ -29,10 +29,9 @@ static bool eval_items(struct jinja_run *r, const struct jinja_node *node, struc
 {
     struct jinja_list *list = jinja_list_new(r, 0);
     struct jinja_value item;
-
-    if (list == NULL)
+    if (!list)
         return false;
-    for (const struct jinja_node *n = node->a; n != NULL; n = n->next) {
+    for (const struct jinja_node *n = node->a; n; n = n->next) {
         if (!jinja_eval(r, n, &item) || !jinja_list_add(r, list, item))
             return false;
     }
@@ -45,10 +44,9 @@ static bool eval_dict(struct jinja_run *r, const struct jinja_node *node, struct
 {
     struct jinja_dict *dict = jinja_dict_new(r, 0);
     struct jinja_value key, value;
-
-    if (dict == NULL)
+    if (!dict)
         return false;
-    for (const struct jinja_node *n = node->a; n != NULL; n = n->next->next) {
+    for (const struct jinja_node *n = node->a; n; n = n->next->next) {
         if (!jinja_eval(r, n, &key) || !jinja_eval(r, n->next, &value) ||
             !jinja_dict_set(r, dict, key, value))
             return false;
@@ -60,7 +58,6 @@ static bool eval_dict(struct jinja_run *r, const struct jinja_node *node, struct
 static bool eval_attr(struct jinja_run *r, const struct jinja_node *node, struct jinja_value *out)
 {
     struct jinja_value subject;
-
     if (!jinja_eval(r, node->a, &subject))
         return false;
     r->line = node->line;
@@ -71,7 +68,6 @@ static bool eval_attr(struct jinja_run *r, const struct jinja_node *node, struct
 static bool eval_item(struct jinja_run *r, const struct jinja_node *node, struct jinja_value *out)
 {
     struct jinja_value subject, key;
-
     if (!jinja_eval(r, node->a, &subject) || !jinja_eval(r, node->b, &key))
         return false;
     r->line = node->line;
@@ -82,11 +78,10 @@ static bool eval_slice(struct jinja_run *r, const struct jinja_node *node, struc
 {
     const struct jinja_node *parts[3] = {node->b, node->c, node->d};
     struct jinja_value subject, bounds[3] = {{.type = JINJA_UNSET}};
-
     if (!jinja_eval(r, node->a, &subject))
         return false;
     for (int i = 0; i < 3; i++) {
-        if (parts[i] != NULL && !jinja_eval(r, parts[i], &bounds[i]))
+        if (parts[i] && !jinja_eval(r, parts[i], &bounds[i]))
             return false;
     }
     r->line = node->line;
@@ -99,22 +94,20 @@ static bool eval_args(struct jinja_run *r, const struct jinja_node *first, struc
     struct jinja_value *pos;
     struct jinja_keyword *keywords;
     size_t n_pos = 0, n_keywords = 0;
-
     *args = (struct jinja_args){0};
-    for (const struct jinja_node *n = first; n != NULL; n = n->next)
+    for (const struct jinja_node *n = first; n; n = n->next)
         ++*(n->kind == NODE_KEYWORD ? &n_keywords : &n_pos);
     if (n_pos + n_keywords == 0)
         return true;
-    pos = jinja_array(r, n_pos, sizeof(*pos));
-    keywords = jinja_array(r, n_keywords, sizeof(*keywords));
-    if (pos == NULL || keywords == NULL)
+    pos = jinja_array(r, n_pos, sizeof *pos);
+    keywords = jinja_array(r, n_keywords, sizeof *keywords);
+    if (!pos || !keywords)
         return false;
     args->pos = pos;
     args->keywords = keywords;
-    for (const struct jinja_node *n = first; n != NULL; n = n->next) {
+    for (const struct jinja_node *n = first; n; n = n->next) {
         if (n->kind == NODE_KEYWORD) {
             struct jinja_keyword *k = &keywords[args->n_keywords++];
-
             *k = (struct jinja_keyword){.name = &n->name->s, .hash = n->name->hash};
             if (!jinja_eval(r, n->a, &k->value))
                 return false;
@@ -131,7 +124,6 @@ bool jinja_eval_call(struct jinja_run *r, const struct jinja_node *node, struct 
     static const struct jinja_value nothing = {.type = JINJA_UNSET};
     struct jinja_value callee;
     struct jinja_args args;
-
     if (!jinja_eval(r, node->a, &callee) || !eval_args(r, node->b, &args))
         return false;
     r->line = node->line;
@@ -161,8 +153,7 @@ static bool eval_builtin(struct jinja_run *r, const struct jinja_node *node,
 {
     struct jinja_value subject;
     struct jinja_args args;
-
-    if (node->builtin == NULL) {
+    if (!node->builtin) {
         r->line = node->line;
         return jinja_fail(r, STATUS_UNSUPPORTED, "the %s '%.*s' is not supported",
                           node->kind == NODE_FILTER ? "filter" : "test",
@@ -194,7 +185,6 @@ static bool eval_not(struct jinja_run *r, const struct jinja_node *node, struct 
 static bool eval_sign(struct jinja_run *r, const struct jinja_node *node, struct jinja_value *out)
 {
     struct jinja_value v;
-
     if (!jinja_eval(r, node->a, &v))
         return false;
     r->line = node->line;
@@ -206,10 +196,9 @@ static bool eval_sign(struct jinja_run *r, const struct jinja_node *node, struct
 static bool eval_chain(struct jinja_run *r, const struct jinja_node *node, struct jinja_value *out)
 {
     struct jinja_value right;
-
     if (!jinja_eval(r, node->a, out))
         return false;
-    for (const struct jinja_node *step = node->b; step != NULL; step = step->next) {
+    for (const struct jinja_node *step = node->b; step; step = step->next) {
         if (!jinja_eval(r, step->a, &right))
             return false;
         r->line = step->line;
@@ -224,10 +213,9 @@ static bool eval_compare(struct jinja_run *r, const struct jinja_node *node,
 {
     struct jinja_value left, right;
     bool holds = true;
-
     if (!jinja_eval(r, node->a, &left))
         return false;
-    for (const struct jinja_node *step = node->b; step != NULL && holds; step = step->next) {
+    for (const struct jinja_node *step = node->b; step && holds; step = step->next) {
         if (!jinja_eval(r, step->a, &right))
             return false;
         r->line = step->line;
@@ -242,7 +230,7 @@ static bool eval_compare(struct jinja_run *r, const struct jinja_node *node,
 /* The value is the operand that decided, as in Python. */
 static bool eval_logic(struct jinja_run *r, const struct jinja_node *node, struct jinja_value *out)
 {
-    for (const struct jinja_node *n = node->a; n != NULL; n = n->next) {
+    for (const struct jinja_node *n = node->a; n; n = n->next) {
         if (!jinja_eval(r, n, out))
             return false;
         if (jinja_truth(*out) == (node->kind == NODE_OR))
@@ -254,12 +242,11 @@ static bool eval_logic(struct jinja_run *r, const struct jinja_node *node, struc
 static bool eval_cond(struct jinja_run *r, const struct jinja_node *node, struct jinja_value *out)
 {
     struct jinja_value condition;
-
     if (!jinja_eval(r, node->b, &condition))
         return false;
     if (jinja_truth(condition))
         return jinja_eval(r, node->a, out);
-    if (node->c != NULL)
+    if (node->c)
         return jinja_eval(r, node->c, out);
     *out = jinja_undefined(NULL, JINJA_UNSET);
     return true;
@@ -280,7 +267,6 @@ static eval_fn *const evaluators[] = {
 bool jinja_eval(struct jinja_run *r, const struct jinja_node *node, struct jinja_value *out)
 {
     bool ok;
-
     r->line = node->line;
     if (!jinja_enter(r))
         return false;

@@ -22,16 +22,14 @@ static enum flow exec_text(struct jinja_run *r, const struct jinja_node *node)
 static enum flow exec_print(struct jinja_run *r, const struct jinja_node *node)
 {
     struct jinja_value v;
-
     return flow_of(jinja_eval(r, node->a, &v) && jinja_write_str(r, &r->out, v));
 }
 
 static enum flow exec_if(struct jinja_run *r, const struct jinja_node *node)
 {
-    for (const struct jinja_node *branch = node->a; branch != NULL; branch = branch->next) {
+    for (const struct jinja_node *branch = node->a; branch; branch = branch->next) {
         struct jinja_value condition = jinja_bool(true);
-
-        if (branch->a != NULL && !jinja_eval(r, branch->a, &condition))
+        if (branch->a && !jinja_eval(r, branch->a, &condition))
             return FLOW_FAIL;
         if (jinja_truth(condition))
             return exec_list(r, branch->d);
@@ -45,10 +43,9 @@ static bool assign_tuple(struct jinja_run *r, const struct jinja_node *target, s
 {
     const struct jinja_list *list;
     size_t wanted = 0;
-
     if (!jinja_iterate(r, v, &list))
         return false;
-    for (const struct jinja_node *n = target->a; n != NULL; n = n->next, wanted++) {
+    for (const struct jinja_node *n = target->a; n; n = n->next, wanted++) {
         if (wanted < list->count && !assign(r, n, list->items[wanted]))
             return false;
     }
@@ -62,7 +59,6 @@ static bool assign_attribute(struct jinja_run *r, const struct jinja_node *targe
 {
     struct jinja_value object;
     const struct jinja_string *name = &target->name->s;
-
     if (!jinja_eval(r, target->a, &object))
         return false;
     if (object.type != JINJA_NAMESPACE)
@@ -87,7 +83,6 @@ static bool assign(struct jinja_run *r, const struct jinja_node *target, struct 
 static enum flow exec_set(struct jinja_run *r, const struct jinja_node *node)
 {
     struct jinja_value v;
-
     return flow_of(jinja_eval(r, node->b, &v) && assign(r, node->a, v));
 }
 
@@ -98,7 +93,6 @@ static enum flow exec_round(struct jinja_run *r, const struct jinja_node *node,
     size_t mark = jinja_scope_open(r);
     struct jinja_value v = {.type = JINJA_LOOP, .loop = loop};
     enum flow flow = FLOW_FAIL;
-
     if (jinja_scope_bind(r, r->program->loop, v) &&
         assign(r, node->a, loop->list->items[loop->index]))
         flow = exec_list(r, node->d);
@@ -113,7 +107,6 @@ static bool loop_takes(struct jinja_run *r, const struct jinja_node *node, struc
     size_t mark = jinja_scope_open(r);
     struct jinja_value v = jinja_none();
     bool ok = jinja_step(r) && assign(r, node->a, item) && jinja_eval(r, node->c, &v);
-
     jinja_scope_close(r, mark);
     *takes = jinja_truth(v);
     return ok;
@@ -125,16 +118,14 @@ static bool loop_list(struct jinja_run *r, const struct jinja_node *node,
     const struct jinja_list *all;
     struct jinja_list *list;
     struct jinja_value v;
-
     if (!jinja_eval(r, node->b, &v) || !jinja_iterate(r, v, &all))
         return false;
     *out = all;
-    if (node->c == NULL)
+    if (!node->c)
         return true;
     *out = list = jinja_list_new(r, 0);
-    for (size_t i = 0; list != NULL && i < all->count; i++) {
+    for (size_t i = 0; list && i < all->count; i++) {
         bool takes;
-
         if (!loop_takes(r, node, all->items[i], &takes) ||
             (takes && !jinja_list_add(r, list, all->items[i])))
             return false;
@@ -146,7 +137,6 @@ static enum flow exec_scope(struct jinja_run *r, const struct jinja_node *body)
 {
     size_t mark = jinja_scope_open(r);
     enum flow flow = exec_list(r, body);
-
     jinja_scope_close(r, mark);
     return flow;
 }
@@ -154,10 +144,9 @@ static enum flow exec_scope(struct jinja_run *r, const struct jinja_node *body)
 static enum flow exec_for(struct jinja_run *r, const struct jinja_node *node)
 {
     const struct jinja_list *list;
-    struct jinja_loop *loop = jinja_array(r, 1, sizeof(*loop));
+    struct jinja_loop *loop = jinja_array(r, 1, sizeof *loop);
     enum flow flow = FLOW_NEXT;
-
-    if (loop == NULL || !loop_list(r, node, &list))
+    if (!loop || !loop_list(r, node, &list))
         return FLOW_FAIL;
     if (list->count == 0)
         return exec_scope(r, node->e);
@@ -179,7 +168,6 @@ static enum flow capture(struct jinja_run *r, const struct jinja_node *body,
     struct jinja_out outer = r->out;
     struct jinja_capture c;
     enum flow flow;
-
     jinja_capture_begin(&c);
     r->out = c.out;
     flow = exec_scope(r, body);
@@ -197,7 +185,6 @@ static enum flow capture_filtered(struct jinja_run *r, const struct jinja_node *
 {
     struct jinja_value outer = r->hole;
     enum flow flow = capture(r, node->d, &r->hole);
-
     if (flow != FLOW_FAIL && !jinja_eval(r, node->b, out))
         flow = FLOW_FAIL;
     r->hole = outer;
@@ -208,7 +195,6 @@ static enum flow exec_capture(struct jinja_run *r, const struct jinja_node *node
 {
     struct jinja_value v;
     enum flow flow = capture_filtered(r, node, &v);
-
     return flow == FLOW_NEXT ? flow_of(assign(r, node->a, v)) : flow;
 }
 
@@ -216,15 +202,13 @@ static enum flow exec_filtered(struct jinja_run *r, const struct jinja_node *nod
 {
     struct jinja_value v;
     enum flow flow = capture_filtered(r, node, &v);
-
     return flow == FLOW_NEXT ? flow_of(jinja_write_str(r, &r->out, v)) : flow;
 }
 
 static struct jinja_macro *new_macro(struct jinja_run *r, const struct jinja_node *node)
 {
-    struct jinja_macro *macro = jinja_alloc(r, sizeof(*macro));
-
-    if (macro != NULL)
+    struct jinja_macro *macro = jinja_alloc(r, sizeof *macro);
+    if (macro)
         *macro = (struct jinja_macro){.node = node, .scope = r->scope};
     return macro;
 }
@@ -233,16 +217,14 @@ static enum flow exec_macro(struct jinja_run *r, const struct jinja_node *node)
 {
     struct jinja_macro *macro = new_macro(r, node);
     struct jinja_value v = {.type = JINJA_MACRO, .macro = macro};
-
-    return flow_of(macro != NULL && jinja_scope_bind(r, node->name, v));
+    return flow_of(macro && jinja_scope_bind(r, node->name, v));
 }
 
 static enum flow exec_caller(struct jinja_run *r, const struct jinja_node *node)
 {
     struct jinja_macro *macro = new_macro(r, node->b);
     struct jinja_value caller = {.type = JINJA_MACRO, .macro = macro}, v;
-
-    return flow_of(macro != NULL && jinja_eval_call(r, node->a, caller, &v) &&
+    return flow_of(macro && jinja_eval_call(r, node->a, caller, &v) &&
                    jinja_write_str(r, &r->out, v));
 }
 
@@ -253,15 +235,14 @@ static enum flow exec_with(struct jinja_run *r, const struct jinja_node *node)
     size_t mark, i = 0;
     enum flow flow = FLOW_NEXT;
     struct jinja_value v;
-
-    if (list == NULL)
+    if (!list)
         return FLOW_FAIL;
-    for (const struct jinja_node *set = node->a; set != NULL; set = set->next) {
+    for (const struct jinja_node *set = node->a; set; set = set->next) {
         if (!jinja_eval(r, set->b, &v) || !jinja_list_add(r, list, v))
             return FLOW_FAIL;
     }
     mark = jinja_scope_open(r);
-    for (const struct jinja_node *set = node->a; set != NULL && flow == FLOW_NEXT; set = set->next)
+    for (const struct jinja_node *set = node->a; set && flow == FLOW_NEXT; set = set->next)
         flow = flow_of(assign(r, set->a, list->items[i++]));
     if (flow == FLOW_NEXT)
         flow = exec_list(r, node->d);
@@ -299,10 +280,9 @@ static enum flow (*const executors[])(struct jinja_run *r, const struct jinja_no
 static enum flow exec_list(struct jinja_run *r, const struct jinja_node *node)
 {
     enum flow flow = FLOW_NEXT;
-
     if (!jinja_enter(r))
         return FLOW_FAIL;
-    for (; node != NULL && flow == FLOW_NEXT; node = node->next) {
+    for (; node && flow == FLOW_NEXT; node = node->next) {
         r->line = node->line;
         flow = jinja_step(r) ? executors[node->kind](r, node) : FLOW_FAIL;
     }
@@ -331,21 +311,19 @@ static bool bind_params(struct jinja_run *r, const struct jinja_node *node,
                         const struct jinja_args *args)
 {
     size_t i = 0, used = 0;
-
-    for (const struct jinja_node *param = node->a; param != NULL; param = param->next, i++) {
+    for (const struct jinja_node *param = node->a; param; param = param->next, i++) {
         const struct jinja_keyword *keyword = find_keyword(args, param->name);
         struct jinja_value v = jinja_undefined(&param->name->s, JINJA_UNSET);
-
         used += keyword != NULL;
-        if (keyword != NULL && i < args->n_pos)
+        if (keyword && i < args->n_pos)
             return jinja_fail(
                 r, STATUS_INVALID, "expected the argument '%.*s' once, found it twice",
                 jinja_utf8_cut(param->name->s.bytes, param->name->s.len, 64), param->name->s.bytes);
         if (i < args->n_pos)
             v = args->pos[i];
-        else if (keyword != NULL)
+        else if (keyword)
             v = keyword->value;
-        else if (param->a != NULL && !jinja_eval(r, param->a, &v))
+        else if (param->a && !jinja_eval(r, param->a, &v))
             return false;
         if (!jinja_step(r) || !jinja_work(r, args->n_keywords) ||
             !jinja_scope_bind(r, param->name, v))
@@ -366,7 +344,6 @@ bool jinja_exec_macro(struct jinja_run *r, const struct jinja_macro *macro,
     struct jinja_value hole = r->hole;
     size_t mark;
     bool ok;
-
     if (hidden == 0)
         return false;
     r->loops = 0;

@@ -23,10 +23,8 @@ static int level_op(const struct jinja_parser *p, size_t level)
 static bool add_step(struct jinja_parser *p, struct jinja_parser_list *steps, int op,
                      struct jinja_node *operand)
 {
-    struct jinja_node *step =
-        operand != NULL ? jinja_parser_node_with(p, NODE_STEP, operand) : NULL;
-
-    if (step == NULL)
+    struct jinja_node *step = operand ? jinja_parser_node_with(p, NODE_STEP, operand) : NULL;
+    if (!step)
         return false;
     step->op = (uint8_t)op;
     jinja_parser_add(steps, step);
@@ -38,14 +36,13 @@ static struct jinja_node *parse_level(struct jinja_parser *p, size_t level)
     struct jinja_node *first, *chain;
     struct jinja_parser_list steps = {0};
     int op;
-
     if (level == N_LEVELS)
         return jinja_primary_parse(p, true);
     first = parse_level(p, level + 1);
-    if (first == NULL || level_op(p, level) == 0)
+    if (!first || level_op(p, level) == 0)
         return first;
     chain = jinja_parser_node_with(p, NODE_CHAIN, first);
-    while (chain != NULL && (op = level_op(p, level)) != 0) {
+    while (chain && (op = level_op(p, level)) != 0) {
         p->pos++;
         if (!add_step(p, &steps, op, parse_level(p, level + 1)))
             return NULL;
@@ -58,8 +55,7 @@ static struct jinja_node *parse_level(struct jinja_parser *p, size_t level)
 static int skip_compare(struct jinja_parser *p)
 {
     static const int ops[] = {OP_EQ, OP_NE, OP_LE, OP_GE, '<', '>'};
-
-    for (size_t i = 0; i < sizeof(ops) / sizeof(*ops); i++) {
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
         if (jinja_parser_skip_op(p, ops[i]))
             return ops[i];
     }
@@ -79,11 +75,10 @@ static struct jinja_node *parse_compare(struct jinja_parser *p)
     struct jinja_node *first = parse_level(p, 0), *node;
     struct jinja_parser_list steps = {0};
     int op;
-
-    if (first == NULL || (op = skip_compare(p)) == 0)
+    if (!first || (op = skip_compare(p)) == 0)
         return first;
     node = jinja_parser_node_with(p, NODE_COMPARE, first);
-    for (; node != NULL && op != 0; op = skip_compare(p)) {
+    for (; node && op != 0; op = skip_compare(p)) {
         if (!add_step(p, &steps, op, parse_level(p, 0)))
             return NULL;
         node->b = steps.first;
@@ -95,13 +90,12 @@ static struct jinja_node *parse_not(struct jinja_parser *p)
 {
     bool negate = false, any = false;
     struct jinja_node *node;
-
     for (; jinja_parser_skip_word(p, "not"); any = true)
         negate = !negate;
     node = parse_compare(p);
-    if (any && node != NULL)
+    if (any && node)
         node = jinja_parser_node_with(p, NODE_NOT, node);
-    if (any && !negate && node != NULL)
+    if (any && !negate && node)
         node = jinja_parser_node_with(p, NODE_NOT, node);
     return node;
 }
@@ -113,14 +107,13 @@ static struct jinja_node *parse_words(struct jinja_parser *p, const char *word,
 {
     struct jinja_node *node = operand(p), *all;
     struct jinja_parser_list list = {0};
-
-    if (node == NULL || !jinja_parser_at_word(p, word))
+    if (!node || !jinja_parser_at_word(p, word))
         return node;
     all = jinja_parser_node_with(p, kind, node);
     jinja_parser_add(&list, node);
-    while (all != NULL && jinja_parser_skip_word(p, word)) {
+    while (all && jinja_parser_skip_word(p, word)) {
         node = operand(p);
-        if (node == NULL)
+        if (!node)
             return NULL;
         jinja_parser_add(&list, node);
     }
@@ -141,13 +134,11 @@ static struct jinja_node *parse_or(struct jinja_parser *p)
 static struct jinja_node *parse_inline_if(struct jinja_parser *p, struct jinja_node *first)
 {
     int depth = p->depth;
-
-    while (first != NULL && jinja_parser_skip_word(p, "if")) {
+    while (first && jinja_parser_skip_word(p, "if")) {
         struct jinja_node *node = jinja_parser_node_with(p, NODE_COND, first);
-
-        if (node == NULL || !jinja_parser_enter(p) || (node->b = parse_or(p)) == NULL)
+        if (!node || !jinja_parser_enter(p) || !(node->b = parse_or(p)))
             return NULL;
-        if (jinja_parser_skip_word(p, "else") && (node->c = jinja_expr_parse(p, true)) == NULL)
+        if (jinja_parser_skip_word(p, "else") && !(node->c = jinja_expr_parse(p, true)))
             return NULL;
         first = node;
     }
@@ -158,7 +149,6 @@ static struct jinja_node *parse_inline_if(struct jinja_parser *p, struct jinja_n
 struct jinja_node *jinja_expr_parse(struct jinja_parser *p, bool with_if)
 {
     struct jinja_node *node;
-
     if (!jinja_parser_enter(p))
         return NULL;
     node = parse_or(p);
@@ -172,7 +162,6 @@ struct jinja_node *jinja_expr_parse(struct jinja_parser *p, bool with_if)
 static bool at_tuple_end(const struct jinja_parser *p)
 {
     const struct jinja_token *t = jinja_parser_peek(p);
-
     return t->kind == TOKEN_BLOCK_END || t->kind == TOKEN_PRINT_END || jinja_parser_at_op(p, ')') ||
            jinja_parser_at_op(p, '=') || jinja_parser_at_word(p, "in");
 }
@@ -184,15 +173,13 @@ static struct jinja_node *parse_list(struct jinja_parser *p,
 {
     struct jinja_node *first = parse(p, option), *tuple;
     struct jinja_parser_list list = {0};
-
-    if (first == NULL || !jinja_parser_at_op(p, ','))
+    if (!first || !jinja_parser_at_op(p, ','))
         return first;
     tuple = jinja_parser_node_with(p, NODE_TUPLE, first);
     jinja_parser_add(&list, first);
-    while (tuple != NULL && jinja_parser_skip_op(p, ',') && !at_tuple_end(p)) {
+    while (tuple && jinja_parser_skip_op(p, ',') && !at_tuple_end(p)) {
         struct jinja_node *item = parse(p, option);
-
-        if (item == NULL)
+        if (!item)
             return NULL;
         jinja_parser_add(&list, item);
     }
@@ -207,21 +194,20 @@ struct jinja_node *jinja_expr_parse_tuple(struct jinja_parser *p, bool with_if)
 static struct jinja_node *parse_one_target(struct jinja_parser *p, bool with_attr)
 {
     struct jinja_node *node, *attr;
-
     if (jinja_parser_skip_op(p, '(')) {
         if (!jinja_parser_enter(p))
             return NULL;
         node = jinja_expr_parse_target(p, false);
         p->depth--;
-        return node != NULL && jinja_parser_expect_op(p, ')') ? node : NULL;
+        return node && jinja_parser_expect_op(p, ')') ? node : NULL;
     }
     node = jinja_parser_node(p, NODE_NAME);
-    if (node == NULL || (node->name = jinja_parser_name(p)) == NULL)
+    if (!node || !(node->name = jinja_parser_name(p)))
         return NULL;
     if (!with_attr || !jinja_parser_skip_op(p, '.'))
         return node;
     attr = jinja_parser_node_with(p, NODE_ATTR, node);
-    return attr != NULL && (attr->name = jinja_parser_name(p)) != NULL ? attr : NULL;
+    return attr && (attr->name = jinja_parser_name(p)) ? attr : NULL;
 }
 
 struct jinja_node *jinja_expr_parse_target(struct jinja_parser *p, bool with_attr)

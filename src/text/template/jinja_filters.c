@@ -48,7 +48,6 @@ static bool filter_title(PARAMS)
 static bool filter_trim(PARAMS)
 {
     const struct jinja_string *chars = NULL;
-
     if (!jinja_is_missing(a->arg[0]) && !jinja_builtin_string(r, a->arg[0], "trim's chars", &chars))
         return false;
     return jinja_text_str(r, self, &self) && jinja_strings_strip(r, self.s, chars, true, true, out);
@@ -58,7 +57,6 @@ static bool filter_replace(PARAMS)
 {
     struct jinja_value from, to;
     int64_t count;
-
     return jinja_text_str(r, self, &self) && jinja_text_str(r, a->arg[0], &from) &&
            jinja_text_str(r, a->arg[1], &to) && jinja_builtin_int(r, a->arg[2], -1, &count) &&
            jinja_strings_replace(r, self.s, from.s, to.s, count, out);
@@ -91,7 +89,6 @@ static bool filter_length(PARAMS)
 static bool filter_default(PARAMS)
 {
     bool missing = self.type == JINJA_UNDEFINED || (jinja_truth(a->arg[1]) && !jinja_truth(self));
-
     *out = missing ? a->arg[0] : self;
     return !missing || out->type != JINJA_UNSET || jinja_text_literal(r, "", out);
 }
@@ -101,16 +98,15 @@ static bool read_number(struct jinja_value v, double *number)
 {
     char text[64];
     char *end;
-
     if (jinja_is_number(v)) {
         *number = jinja_number(v);
         return true;
     }
-    if (v.type != JINJA_STRING || v.s->len == 0 || v.s->len >= sizeof(text))
+    if (v.type != JINJA_STRING || v.s->len == 0 || v.s->len >= sizeof text)
         return false;
     memcpy(text, v.s->bytes, v.s->len);
     text[v.s->len] = '\0';
-    if (strpbrk(text, "xXpP") != NULL) /* C reads hexadecimal here, Python does not */
+    if (strpbrk(text, "xXpP")) /* C reads hexadecimal here, Python does not */
         return false;
     *number = strtod(text, &end);
     return end > text && (size_t)(end - text) + strspn(end, " \t\r\n") == v.s->len;
@@ -119,7 +115,6 @@ static bool read_number(struct jinja_value v, double *number)
 static bool filter_int(PARAMS)
 {
     double number;
-
     (void)r;
     if (jinja_integer(self, &out->i)) {
         out->type = JINJA_INT;
@@ -135,7 +130,6 @@ static bool filter_int(PARAMS)
 static bool filter_float(PARAMS)
 {
     double number;
-
     (void)r;
     if (read_number(self, &number))
         *out = jinja_float(number);
@@ -157,7 +151,6 @@ static bool filter_round(PARAMS)
 {
     int64_t digits;
     double scale, f;
-
     if (!jinja_is_number(self))
         return jinja_fail(r, STATUS_INVALID, "round: expected a number, found a '%s'",
                           jinja_type_name(self));
@@ -181,7 +174,6 @@ static bool indent_string(struct jinja_run *r, struct jinja_value v, int64_t oth
 {
     struct jinja_value blank, s;
     int64_t width;
-
     *out = NULL;
     if (v.type == JINJA_STRING) {
         *out = v.s;
@@ -202,8 +194,7 @@ static bool json_separators(struct jinja_run *r, struct jinja_value v,
     static const struct jinja_string comma = {.bytes = ",", .len = 1};
     static const struct jinja_string comma_space = {.bytes = ", ", .len = 2};
     static const struct jinja_string colon_space = {.bytes = ": ", .len = 2};
-
-    format->item_separator = format->indent != NULL ? &comma : &comma_space;
+    format->item_separator = format->indent ? &comma : &comma_space;
     format->key_separator = &colon_space;
     if (jinja_is_missing(v))
         return true;
@@ -219,7 +210,6 @@ static bool filter_tojson(PARAMS)
     struct jinja_json_format format = {.ensure_ascii = jinja_truth(a->arg[0]),
                                        .sort_keys = jinja_truth(a->arg[3])};
     struct jinja_capture c;
-
     if (!indent_string(r, a->arg[1], -1, &format.indent) || !json_separators(r, a->arg[2], &format))
         return false;
     jinja_capture_begin(&c);
@@ -235,7 +225,6 @@ static bool write_indented(struct jinja_run *r, struct jinja_out *out,
 {
     for (size_t i = 0; i < lines->count; i++) {
         const struct jinja_string *line = lines->items[i].s;
-
         if (i > 0 && !jinja_out_puts(r, out, "\n", true))
             return false;
         if ((i > 0 ? line->len > 0 || blank : first) && !jinja_out_string(r, out, indent))
@@ -252,7 +241,6 @@ static bool filter_indent(PARAMS)
     const struct jinja_string *indent;
     struct jinja_value lines;
     struct jinja_capture c;
-
     if (!jinja_text_str(r, self, &self) || !indent_string(r, a->arg[0], 4, &indent) ||
         !jinja_strings_split(r, self.s, &newline, -1, &lines))
         return false;

@@ -16,7 +16,6 @@ static bool end_item(struct jinja_run *r, struct jinja_value self, bool last,
                      struct jinja_value *out)
 {
     const struct jinja_list *list;
-
     if (!jinja_iterate(r, self, &list))
         return false;
     *out = jinja_undefined(NULL, JINJA_UNSET);
@@ -42,9 +41,8 @@ static struct jinja_list *copy_list(struct jinja_run *r, struct jinja_value v)
 {
     const struct jinja_list *from;
     struct jinja_list *list;
-
     if (!jinja_iterate(r, v, &from) || !jinja_work(r, from->count) ||
-        (list = jinja_list_new(r, from->count)) == NULL)
+        !(list = jinja_list_new(r, from->count)))
         return NULL;
     for (size_t i = 0; i < from->count; i++)
         list->items[list->count++] = from->items[i];
@@ -54,7 +52,6 @@ static struct jinja_list *copy_list(struct jinja_run *r, struct jinja_value v)
 static bool filter_list(PARAMS)
 {
     struct jinja_list *list = copy_list(r, self);
-
     (void)a;
     *out = jinja_list_value(list);
     return list != NULL;
@@ -63,7 +60,6 @@ static bool filter_list(PARAMS)
 static bool filter_reverse(PARAMS)
 {
     const struct jinja_value bounds[3] = {[2] = jinja_int(-1)};
-
     (void)a;
     return jinja_access_slice(r, self, bounds, out);
 }
@@ -74,7 +70,6 @@ static bool attribute_of(struct jinja_run *r, struct jinja_value item, struct ji
 {
     struct jinja_value parts;
     static const struct jinja_string dot = {.bytes = ".", .len = 1};
-
     *out = item;
     if (jinja_is_missing(attribute))
         return true;
@@ -95,13 +90,11 @@ static bool filter_join(PARAMS)
     const struct jinja_list *list;
     struct jinja_list *parts;
     struct jinja_value sep = {.type = JINJA_STRING, .s = &none};
-
-    if (!jinja_iterate(r, self, &list) || (parts = jinja_list_new(r, list->count)) == NULL ||
+    if (!jinja_iterate(r, self, &list) || !(parts = jinja_list_new(r, list->count)) ||
         (a->arg[0].type != JINJA_UNSET && !jinja_text_str(r, a->arg[0], &sep)))
         return false;
     for (size_t i = 0; i < list->count; i++) {
         struct jinja_value v;
-
         if (!jinja_step(r) || !attribute_of(r, list->items[i], a->arg[1], &v) ||
             !jinja_list_add(r, parts, v))
             return false;
@@ -113,16 +106,14 @@ static bool dict_pairs(struct jinja_run *r, struct jinja_value self, struct jinj
 {
     struct jinja_list *list = jinja_list_new(r, 0);
     struct jinja_value pair;
-
     *out = list;
-    if (list == NULL || self.type == JINJA_UNDEFINED)
+    if (!list || self.type == JINJA_UNDEFINED)
         return list != NULL;
     if (self.type != JINJA_DICT)
         return jinja_fail(r, STATUS_INVALID, "expected a dict, found a '%s'",
                           jinja_type_name(self));
     for (size_t i = 0; i < self.dict->count; i++) {
         const struct jinja_pair *p = &self.dict->pairs[i];
-
         if (!jinja_step(r) || !jinja_tuple2(r, p->key, p->value, &pair) ||
             !jinja_list_add(r, list, pair))
             return false;
@@ -133,7 +124,6 @@ static bool dict_pairs(struct jinja_run *r, struct jinja_value self, struct jinj
 static bool filter_items(PARAMS)
 {
     struct jinja_list *list;
-
     (void)a;
     if (!dict_pairs(r, self, &list))
         return false;
@@ -156,7 +146,7 @@ struct sorter {
     struct jinja_run *r;
     struct jinja_list *keys;
     struct jinja_list *items;
-    struct jinja_value *scratch; // (2 * count)
+    struct jinja_value *scratch; /* (2 * count) */
     bool case_sensitive;
     bool reverse;
 };
@@ -166,10 +156,8 @@ static bool merge(struct sorter *s, size_t low, size_t mid, size_t high)
 {
     struct jinja_value *keys = s->scratch, *items = s->scratch + (high - low);
     size_t i = low, j = mid, n = 0;
-
     while (i < mid || j < high) {
         int order = j >= high ? -1 : 1;
-
         if (i < mid && j < high) {
             if (!key_order(s->r, s->keys->items[i], s->keys->items[j], s->case_sensitive, &order))
                 return false;
@@ -190,14 +178,12 @@ static bool merge(struct sorter *s, size_t low, size_t mid, size_t high)
 static bool sort_items(struct sorter *s)
 {
     size_t count = s->items->count;
-
-    s->scratch = jinja_array(s->r, count * 2, sizeof(*s->scratch));
-    if (s->scratch == NULL)
+    s->scratch = jinja_array(s->r, count * 2, sizeof *s->scratch);
+    if (!s->scratch)
         return false;
     for (size_t width = 1; width < count; width *= 2) {
         for (size_t low = 0; low + width < count; low += 2 * width) {
             size_t high = low + 2 * width < count ? low + 2 * width : count;
-
             if (!merge(s, low, low + width, high))
                 return false;
         }
@@ -210,12 +196,11 @@ static struct jinja_list *sort_keys(struct jinja_run *r, const struct jinja_list
                                     struct jinja_value attribute)
 {
     struct jinja_list *keys = jinja_list_new(r, items->count);
-
-    for (size_t i = 0; keys != NULL && i < items->count; i++) {
+    for (size_t i = 0; keys && i < items->count; i++) {
         if (!jinja_step(r) || !attribute_of(r, items->items[i], attribute, &keys->items[i]))
             return NULL;
     }
-    if (keys != NULL)
+    if (keys)
         keys->count = items->count;
     return keys;
 }
@@ -226,8 +211,7 @@ static bool filter_sort(PARAMS)
                        .items = copy_list(r, self),
                        .reverse = jinja_truth(a->arg[0]),
                        .case_sensitive = jinja_truth(a->arg[1])};
-
-    if (s.items == NULL || (s.keys = sort_keys(r, s.items, a->arg[2])) == NULL || !sort_items(&s))
+    if (!s.items || !(s.keys = sort_keys(r, s.items, a->arg[2])) || !sort_items(&s))
         return false;
     *out = jinja_list_value(s.items);
     return true;
@@ -238,9 +222,8 @@ static bool filter_dictsort(PARAMS)
     bool by_value = a->arg[1].type == JINJA_STRING && jinja_string_is(a->arg[1].s, "value");
     struct sorter s = {
         .r = r, .reverse = jinja_truth(a->arg[2]), .case_sensitive = jinja_truth(a->arg[0])};
-
-    if (!dict_pairs(r, self, &s.items) ||
-        (s.keys = sort_keys(r, s.items, jinja_int(by_value))) == NULL || !sort_items(&s))
+    if (!dict_pairs(r, self, &s.items) || !(s.keys = sort_keys(r, s.items, jinja_int(by_value))) ||
+        !sort_items(&s))
         return false;
     *out = jinja_list_value(s.items);
     return true;
@@ -252,13 +235,11 @@ static bool extreme(struct jinja_run *r, struct jinja_value self, const struct j
 {
     const struct jinja_list *list;
     struct jinja_value best, key;
-
     *out = jinja_undefined(NULL, JINJA_UNSET);
     if (!jinja_iterate(r, self, &list))
         return false;
     for (size_t i = 0; i < list->count; i++) {
         int order = -1;
-
         if (!attribute_of(r, list->items[i], a->arg[1], &key) ||
             (i > 0 && !key_order(r, key, best, jinja_truth(a->arg[0]), &order)))
             return false;
@@ -284,7 +265,6 @@ static bool filter_sum(PARAMS)
 {
     const struct jinja_list *list;
     struct jinja_value v;
-
     *out = a->arg[1].type == JINJA_UNSET ? jinja_int(0) : a->arg[1];
     if (!jinja_iterate(r, self, &list))
         return false;
@@ -301,13 +281,11 @@ static bool filter_unique(PARAMS)
 {
     const struct jinja_list *list;
     struct jinja_list *seen = jinja_list_new(r, 0), *kept = jinja_list_new(r, 0);
-
-    if (seen == NULL || kept == NULL || !jinja_iterate(r, self, &list))
+    if (!seen || !kept || !jinja_iterate(r, self, &list))
         return false;
     for (size_t i = 0; i < list->count; i++) {
         struct jinja_value key;
         bool found;
-
         if (!attribute_of(r, list->items[i], a->arg[1], &key) ||
             (key.type == JINJA_STRING && !jinja_truth(a->arg[0]) &&
              !jinja_strings_case(r, key.s, CASE_LOWER, &key)) ||
@@ -329,8 +307,7 @@ static bool call_named(struct jinja_run *r, const struct jinja_builtin *row,
                               .n_pos = a->n_pos - skip,
                               .keywords = a->keywords,
                               .n_keywords = a->n_keywords};
-
-    if (row == NULL)
+    if (!row)
         return jinja_fail(r, STATUS_UNSUPPORTED, "the filter or test '%.*s' is not supported",
                           jinja_utf8_cut(name.s->bytes, name.s->len, 64), name.s->bytes);
     return jinja_builtin_call(r, row, self, &rest, out);
@@ -350,8 +327,7 @@ static bool select_items(struct jinja_run *r, struct jinja_value self, const str
     struct jinja_list *kept = jinja_list_new(r, 0);
     struct jinja_value none = {.type = JINJA_UNSET}, v;
     const struct jinja_string *name;
-
-    if (kept == NULL || !iterate_lazy(r, self, &list))
+    if (!kept || !iterate_lazy(r, self, &list))
         return false;
     if (a->n_pos < n_attrs)
         return jinja_fail(r, STATUS_INVALID, "expected the name of an attribute, found none");
@@ -405,7 +381,6 @@ static bool map_one(struct jinja_run *r, struct jinja_value item, const struct j
 {
     struct jinja_value otherwise = keyword(a, "default");
     const struct jinja_string *name;
-
     if (a->n_pos > 0)
         return jinja_builtin_string(r, a->pos[0], "a filter's name", &name) &&
                call_named(r, jinja_builtin_filter(name), a->pos[0], item, a, 1, out);
@@ -421,10 +396,9 @@ static bool filter_map(PARAMS)
     const struct jinja_list *list;
     struct jinja_list *mapped;
     struct jinja_value v;
-
     if (a->n_pos == 0 && keyword(a, "attribute").type == JINJA_UNSET)
         return jinja_fail(r, STATUS_INVALID, "map: expected a filter or an attribute, found none");
-    if (!iterate_lazy(r, self, &list) || (mapped = jinja_list_new(r, list->count)) == NULL ||
+    if (!iterate_lazy(r, self, &list) || !(mapped = jinja_list_new(r, list->count)) ||
         !jinja_enter(r))
         return false;
     for (size_t i = 0; i < list->count; i++) {
@@ -460,6 +434,5 @@ static const struct jinja_builtin rows[] = {
 const struct jinja_builtin *jinja_builtin_filter(const struct jinja_string *name)
 {
     const struct jinja_builtin *row = jinja_builtin_find(jinja_filters_table, name);
-
-    return row != NULL ? row : jinja_builtin_find(rows, name);
+    return row ? row : jinja_builtin_find(rows, name);
 }

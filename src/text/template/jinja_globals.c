@@ -12,7 +12,6 @@ static bool raise_exception(struct jinja_run *r, struct jinja_value self,
                             const struct jinja_args *a, struct jinja_value *out)
 {
     struct jinja_value text;
-
     (void)self;
     (void)out;
     if (!jinja_text_str(r, a->arg[0], &text))
@@ -25,12 +24,11 @@ static bool fill_range(struct jinja_run *r, int64_t start, int64_t count, int64_
                        struct jinja_value *out)
 {
     struct jinja_list *list;
-
     if (count > LIMIT_TEMPLATE_RANGE)
         return jinja_fail(r, STATUS_INVALID, "range: expected at most %d items, found more",
                           LIMIT_TEMPLATE_RANGE);
     list = jinja_list_new(r, (size_t)count);
-    if (list == NULL || !jinja_work(r, (size_t)count))
+    if (!list || !jinja_work(r, (size_t)count))
         return false;
     for (int64_t i = 0; i < count; i++)
         list->items[list->count++] = jinja_int(start + i * step);
@@ -42,7 +40,6 @@ static bool fill_range(struct jinja_run *r, int64_t start, int64_t count, int64_
 static int64_t range_count(int64_t start, int64_t stop, int64_t step)
 {
     uint64_t distance, stride = step > 0 ? (uint64_t)step : -(uint64_t)step, count;
-
     if (step > 0 ? start >= stop : start <= stop)
         return 0;
     distance = step > 0 ? (uint64_t)stop - (uint64_t)start : (uint64_t)start - (uint64_t)stop;
@@ -55,7 +52,6 @@ static bool range(struct jinja_run *r, struct jinja_value self, const struct jin
 {
     bool one = a->arg[1].type == JINJA_UNSET;
     int64_t start, stop, step;
-
     (void)self;
     if (!jinja_builtin_int(r, one ? jinja_int(0) : a->arg[0], 0, &start) ||
         !jinja_builtin_int(r, one ? a->arg[0] : a->arg[1], 0, &stop) ||
@@ -72,19 +68,17 @@ static bool dict(struct jinja_run *r, struct jinja_value self, const struct jinj
 {
     const struct jinja_dict *base = NULL;
     struct jinja_dict *made = jinja_dict_new(r, a->n_keywords);
-
     (void)self;
     if (a->n_pos > 1 || (a->n_pos == 1 && a->pos[0].type != JINJA_DICT))
         return jinja_fail(r, STATUS_INVALID, "expected a dict and keywords, found other arguments");
     if (a->n_pos == 1)
         base = a->pos[0].dict;
-    for (size_t i = 0; made != NULL && base != NULL && i < base->count; i++) {
+    for (size_t i = 0; made && base && i < base->count; i++) {
         if (!jinja_step(r) || !jinja_dict_set(r, made, base->pairs[i].key, base->pairs[i].value))
             return false;
     }
-    for (size_t i = 0; made != NULL && i < a->n_keywords; i++) {
+    for (size_t i = 0; made && i < a->n_keywords; i++) {
         struct jinja_value key = {.type = JINJA_STRING, .s = a->keywords[i].name};
-
         if (!jinja_dict_set(r, made, key, a->keywords[i].value))
             return false;
     }
@@ -108,17 +102,16 @@ static bool strftime_now(struct jinja_run *r, struct jinja_value self, const str
     time_t now = time(NULL);
     struct tm tm;
     char *text;
-
     (void)self;
     if (!jinja_builtin_string(r, a->arg[0], "strftime_now's format", &format))
         return false;
-    if (format->len > 128 || memchr(format->bytes, '\0', format->len) != NULL)
+    if (format->len > 128 || memchr(format->bytes, '\0', format->len))
         return jinja_fail(r, STATUS_INVALID, "strftime_now: expected a format of up to 128 bytes");
     char terminated[129] = {0};
     memcpy(terminated, format->bytes, format->len);
     text = jinja_alloc(r, 1024);
-    if (text == NULL || localtime_r(&now, &tm) == NULL)
-        return text != NULL && jinja_fail(r, STATUS_INTERNAL, "strftime_now: no local time");
+    if (!text || !localtime_r(&now, &tm))
+        return text && jinja_fail(r, STATUS_INTERNAL, "strftime_now: no local time");
     return jinja_text_borrow(r, text, strftime(text, 1024, terminated, &tm), false, out);
 }
 

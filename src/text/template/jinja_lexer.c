@@ -8,7 +8,7 @@
 struct lexer {
     struct arena *arena;
     struct err *err;
-    const char *source; // (len), newlines are all \n
+    const char *source; /* (len), newlines are all \n */
     size_t len;
     size_t pos;
     int line;
@@ -34,15 +34,13 @@ static enum status push(struct lexer *l, enum jinja_token_kind kind, int op, con
                         size_t len)
 {
     struct jinja_tokens *out = l->out;
-
     if (out->count == l->cap) {
         size_t cap = l->cap ? l->cap * 2 : 64;
-        struct jinja_token *items = arena_array(l->arena, cap, sizeof(*items));
-
-        if (items == NULL)
+        struct jinja_token *items = arena_array(l->arena, cap, sizeof *items);
+        if (!items)
             return no_memory(l);
         if (out->count > 0)
-            memcpy(items, out->items, out->count * sizeof(*items));
+            memcpy(items, out->items, out->count * sizeof *items);
         out->items = items;
         l->cap = cap;
     }
@@ -63,7 +61,6 @@ static void advance(struct lexer *l, size_t pos)
 static bool looking_at(const struct lexer *l, size_t pos, const char *text)
 {
     size_t n = strlen(text);
-
     return n <= l->len - pos && memcmp(l->source + pos, text, n) == 0;
 }
 
@@ -76,8 +73,7 @@ static size_t skip_space(const struct lexer *l, size_t pos)
 static size_t find(const struct lexer *l, size_t pos, const char *text)
 {
     const char *at = memmem(l->source + pos, l->len - pos, text, strlen(text));
-
-    return at != NULL ? (size_t)(at - l->source) : l->len;
+    return at ? (size_t)(at - l->source) : l->len;
 }
 
 /* The end of source's text that a tag with `sign` leaves: `-` takes all white space before it, and
@@ -86,7 +82,6 @@ static size_t text_end(const struct lexer *l, size_t start, size_t end, char sig
 {
     const char *text = l->source + start;
     size_t len = end - start, line = len;
-
     if (sign == '-')
         return start + jinja_utf8_trimmed_len(text, len);
     if (sign == '+' || !lstrip)
@@ -101,7 +96,6 @@ static size_t text_end(const struct lexer *l, size_t start, size_t end, char sig
 static char sign_at(const struct lexer *l, size_t pos)
 {
     char c = pos < l->len ? l->source[pos] : '\0';
-
     return c == '-' || c == '+' ? c : '\0';
 }
 
@@ -119,7 +113,6 @@ static enum status lex_comment(struct lexer *l, size_t begin)
 {
     size_t end = find(l, begin, "#}");
     char sign;
-
     if (end == l->len)
         return fail(l, "expected '#}' to end the comment, found the end of the template");
     sign = end > begin ? sign_at(l, end - 1) : '\0';
@@ -132,7 +125,6 @@ static size_t match_word_tag(const struct lexer *l, size_t pos, const char *word
                              bool trim)
 {
     char end_sign;
-
     *sign = sign_at(l, pos + 2);
     pos = skip_space(l, pos + 2 + (*sign != '\0'));
     if (!looking_at(l, pos, word))
@@ -153,7 +145,6 @@ static enum status lex_raw(struct lexer *l, size_t begin)
         size_t behind = match_word_tag(l, pos, "endraw", &sign, true);
         size_t end;
         enum status st;
-
         if (behind == 0)
             continue;
         end = text_end(l, begin, pos, sign, true);
@@ -178,7 +169,6 @@ static bool read_hex(const char *text, size_t len, size_t *pos, int digits, uint
     *code = 0;
     for (int i = 0; i < digits; i++, ++*pos) {
         int digit = *pos < len ? hex_digit(text[*pos]) : -1;
-
         if (digit < 0)
             return false;
         *code = *code << 4 | (uint32_t)digit;
@@ -189,7 +179,6 @@ static bool read_hex(const char *text, size_t len, size_t *pos, int digits, uint
 static uint32_t read_octal(const char *text, size_t len, size_t *pos)
 {
     uint32_t code = 0;
-
     for (int i = 0; i < 3 && *pos < len && text[*pos] >= '0' && text[*pos] <= '7'; i++)
         code = code * 8 + (uint32_t)(text[(*pos)++] - '0');
     return code;
@@ -200,12 +189,11 @@ static bool unescape(const char *text, size_t len, size_t *pos, char *out, size_
 {
     static const char from[] = "\\'\"abfnrtv", to[] = "\\'\"\a\b\f\n\r\t\v";
     char c = text[*pos];
-    const char *at = memchr(from, c, sizeof(from) - 1);
+    const char *at = memchr(from, c, sizeof from - 1);
     uint32_t code;
-
-    if (c == '\n' || at != NULL) {
+    if (c == '\n' || at) {
         ++*pos;
-        if (at != NULL)
+        if (at)
             out[(*out_len)++] = to[at - from];
         return true;
     }
@@ -230,16 +218,14 @@ static enum status lex_string(struct lexer *l)
 {
     char quote = l->source[l->pos];
     size_t end = l->pos + 1, used = 0;
-
     while (end < l->len && l->source[end] != quote)
         end += l->source[end] == '\\' ? 2 : 1;
     if (end >= l->len)
         return fail(l, "expected a quote to end the string, found the end of the template");
-
     const char *text = l->source + l->pos + 1;
     size_t len = end - l->pos - 1;
     char *out = arena_alloc(l->arena, len + 4);
-    if (out == NULL)
+    if (!out)
         return no_memory(l);
     for (size_t pos = 0; pos < len;) {
         if (text[pos] != '\\') {
@@ -281,7 +267,6 @@ static enum status lex_number(struct lexer *l)
     enum jinja_token_kind kind = TOKEN_INT;
     bool attribute = l->pos > 0 && l->source[l->pos - 1] == '.'; /* x.0.1 is two subscripts */
     enum status st;
-
     if (!attribute && end + 1 < l->len && l->source[end] == '.' && is_digit(l->source[end + 1])) {
         kind = TOKEN_FLOAT;
         mark = end = skip_digits(l, end + 1);
@@ -302,7 +287,6 @@ static enum status lex_name(struct lexer *l)
 {
     size_t end = l->pos;
     enum status st;
-
     while (end < l->len && is_name(l->source[end]))
         end++;
     st = push(l, TOKEN_NAME, 0, l->source + l->pos, end - l->pos);
@@ -321,20 +305,19 @@ static enum status lex_op(struct lexer *l, int *brackets)
     int op = (uint8_t)c;
     size_t len = 1;
     enum status st;
-
-    for (size_t i = 0; i < sizeof(two) / sizeof(*two); i++) {
+    for (size_t i = 0; i < sizeof two / sizeof *two; i++) {
         if (looking_at(l, l->pos, two[i].text)) {
             op = two[i].op;
             len = 2;
         }
     }
-    if (len == 1 && (c == '\0' || strchr("+-*/%~[](){}<>=.:|,;", c) == NULL))
+    if (len == 1 && (c == '\0' || !strchr("+-*/%~[](){}<>=.:|,;", c)))
         return err_set(l->err, STATUS_INVALID,
                        "line %d: expected an expression, found the character 0x%02x", l->line,
                        (uint8_t)c);
-    if (strchr("([{", op) != NULL)
+    if (strchr("([{", op))
         ++*brackets;
-    if (strchr(")]}", op) != NULL && *brackets > 0)
+    if (strchr(")]}", op) && *brackets > 0)
         --*brackets;
     st = push(l, TOKEN_OP, op, l->source + l->pos, len);
     advance(l, l->pos + len);
@@ -346,7 +329,6 @@ static bool lex_tag_end(struct lexer *l, bool block, enum status *st)
 {
     char sign = sign_at(l, l->pos);
     size_t pos = l->pos + (sign != '\0');
-
     if ((sign == '+' && !block) || !looking_at(l, pos, block ? "%}" : "}}"))
         return false;
     *st = push(l, block ? TOKEN_BLOCK_END : TOKEN_PRINT_END, 0, l->source + pos, 2);
@@ -359,7 +341,6 @@ static enum status lex_tag(struct lexer *l, bool block)
 {
     int brackets = 0;
     enum status st = STATUS_OK;
-
     while (st == STATUS_OK) {
         advance(l, skip_space(l, l->pos));
         if (l->pos >= l->len)
@@ -385,8 +366,7 @@ static size_t find_tag(const struct lexer *l)
 {
     for (size_t pos = l->pos; pos + 1 < l->len; pos++) {
         const char *at = memchr(l->source + pos, '{', l->len - 1 - pos);
-
-        if (at == NULL)
+        if (!at)
             break;
         pos = (size_t)(at - l->source);
         if (at[1] == '{' || at[1] == '%' || at[1] == '#')
@@ -400,7 +380,6 @@ static enum status lex_part(struct lexer *l)
     size_t tag = find_tag(l), start = l->pos, end = tag, raw;
     char mark = tag < l->len ? l->source[tag + 1] : '\0', sign = sign_at(l, tag + 2);
     enum status st = STATUS_OK;
-
     if (mark != '\0')
         end = text_end(l, start, tag, sign, mark != '{');
     if (end > start)
@@ -421,8 +400,7 @@ static enum status lex_part(struct lexer *l)
 static enum status normalize(struct lexer *l, const char *source, size_t len)
 {
     char *copy = arena_alloc(l->arena, len + 1);
-
-    if (copy == NULL)
+    if (!copy)
         return no_memory(l);
     for (size_t i = 0; i < len; i++) {
         if (source[i] == '\r' && i + 1 < len && source[i + 1] == '\n')
@@ -441,7 +419,6 @@ enum status jinja_lexer_run(struct arena *arena, const char *source, size_t len,
 {
     struct lexer l = {.arena = arena, .err = err, .line = 1, .at_line_start = true, .out = out};
     enum status st;
-
     *out = (struct jinja_tokens){0};
     if (utf8_valid_prefix(source, len) < len)
         return err_set(err, STATUS_INVALID, "expected a template in UTF-8, found other bytes");

@@ -40,12 +40,12 @@ struct jinja_token {
     uint8_t kind;
     uint8_t op;
     int line;
-    const char *bytes; // (len), in the arena
+    const char *bytes; /* (len), in the arena */
     size_t len;
 };
 
 struct jinja_tokens {
-    struct jinja_token *items; // (count), the last is TOKEN_END
+    struct jinja_token *items; /* (count), the last is TOKEN_END */
     size_t count;
 };
 

@@ -5,9 +5,8 @@
 bool jinja_markup_set(struct jinja_run *r, const struct jinja_string *s, bool markup,
                       struct jinja_value *out)
 {
-    struct jinja_string *copy = jinja_alloc(r, sizeof(*copy));
-
-    if (copy == NULL)
+    struct jinja_string *copy = jinja_alloc(r, sizeof *copy);
+    if (!copy)
         return false;
     *copy = *s;
     copy->markup = markup;
@@ -37,14 +36,13 @@ static bool write_escaped(struct jinja_run *r, struct jinja_out *out, const stru
 {
     for (size_t at = 0, end; at < s->len; at = end) {
         const char *entity = entity_of(s->bytes[at]);
-        bool trusted = s->origin != NULL ? s->origin[at] : s->trusted;
-
+        bool trusted = s->origin ? s->origin[at] : s->trusted;
         end = at + 1;
-        while (entity == NULL && end < s->len && entity_of(s->bytes[end]) == NULL &&
-               (s->origin == NULL || s->origin[end] == s->origin[at]))
+        while (!entity && end < s->len && !entity_of(s->bytes[end]) &&
+               (!s->origin || s->origin[end] == s->origin[at]))
             end++;
-        if (!(entity != NULL ? jinja_out_puts(r, out, entity, trusted)
-                             : jinja_out_bytes(r, out, s->bytes + at, end - at, trusted)))
+        if (!(entity ? jinja_out_puts(r, out, entity, trusted)
+                     : jinja_out_bytes(r, out, s->bytes + at, end - at, trusted)))
             return false;
     }
     return true;
@@ -53,7 +51,6 @@ static bool write_escaped(struct jinja_run *r, struct jinja_out *out, const stru
 bool jinja_markup_escape(struct jinja_run *r, struct jinja_value v, struct jinja_value *out)
 {
     struct jinja_capture c;
-
     *out = v;
     if (v.type == JINJA_STRING && v.s->markup)
         return true;

@@ -19,7 +19,6 @@ static bool strip(struct jinja_run *r, struct jinja_value self, const struct jin
                   bool left, bool right, struct jinja_value *out)
 {
     const struct jinja_string *chars = NULL;
-
     if (!jinja_is_missing(a->arg[0]) && !jinja_builtin_string(r, a->arg[0], "chars", &chars))
         return false;
     return jinja_strings_strip(r, self.s, chars, left, right, out);
@@ -45,7 +44,6 @@ static bool split(struct jinja_run *r, struct jinja_value self, const struct jin
 {
     const struct jinja_string *sep = NULL;
     int64_t max;
-
     if ((!jinja_is_missing(a->arg[0]) && !jinja_builtin_string(r, a->arg[0], "separator", &sep)) ||
         !jinja_builtin_int(r, a->arg[1], -1, &max))
         return false;
@@ -81,7 +79,6 @@ static bool with_end(struct jinja_run *r, struct jinja_value self, struct jinja_
 {
     const struct jinja_string *part;
     bool found = false;
-
     if (arg.type != JINJA_TUPLE) {
         if (!jinja_builtin_string(r, arg, "prefix or suffix", &part))
             return false;
@@ -135,7 +132,6 @@ static bool str_replace(PARAMS)
 {
     const struct jinja_string *from, *to;
     int64_t count;
-
     return jinja_builtin_string(r, a->arg[0], "what to replace", &from) &&
            jinja_builtin_string(r, a->arg[1], "the replacement", &to) &&
            jinja_builtin_int(r, a->arg[2], -1, &count) &&
@@ -145,7 +141,6 @@ static bool str_replace(PARAMS)
 static bool str_join(PARAMS)
 {
     const struct jinja_list *list;
-
     return jinja_iterate(r, a->arg[0], &list) && jinja_strings_join(r, list, self.s, out);
 }
 
@@ -154,7 +149,6 @@ static bool str_find(PARAMS)
 {
     const struct jinja_string *part;
     size_t at;
-
     if (!jinja_builtin_string(r, a->arg[0], "what to find", &part) || !jinja_work(r, self.s->len))
         return false;
     at = jinja_text_find(self.s, part, 0);
@@ -167,7 +161,6 @@ static bool str_count(PARAMS)
     const struct jinja_string *part;
     size_t at = 0;
     int64_t n = 0;
-
     if (!jinja_builtin_string(r, a->arg[0], "what to count", &part) || !jinja_work(r, self.s->len))
         return false;
     if (part->len == 0)
@@ -182,7 +175,6 @@ static bool str_count(PARAMS)
 static bool str_isdigit(PARAMS)
 {
     bool digits = self.s->len > 0;
-
     (void)r;
     (void)a;
     for (size_t i = 0; i < self.s->len; i++)
@@ -197,7 +189,6 @@ static bool format_field(struct jinja_run *r, const struct jinja_args *a,
 {
     bool digits = true;
     size_t at = 0;
-
     for (size_t i = 0; i < field->len; i++) {
         digits = digits && field->bytes[i] >= '0' && field->bytes[i] <= '9' && at < 100000;
         at = digits ? at * 10 + (size_t)(field->bytes[i] - '0') : 0;
@@ -226,17 +217,15 @@ static bool write_format(struct jinja_run *r, struct jinja_out *out, const struc
                          const struct jinja_args *a)
 {
     size_t next = 0;
-
     for (size_t pos = 0; pos < s->len;) {
         char c = s->bytes[pos];
         bool twice = pos + 1 < s->len && s->bytes[pos + 1] == c;
         struct jinja_string part = {.bytes = s->bytes + pos,
-                                    .origin = s->origin != NULL ? s->origin + pos : NULL,
+                                    .origin = s->origin ? s->origin + pos : NULL,
                                     .len = 1,
                                     .trusted = s->trusted};
         struct jinja_value v;
         const char *end;
-
         if (!jinja_step(r))
             return false;
         if ((c != '{' && c != '}') || twice) {
@@ -246,7 +235,7 @@ static bool write_format(struct jinja_run *r, struct jinja_out *out, const struc
             continue;
         }
         end = memchr(s->bytes + pos, '}', s->len - pos);
-        if (c == '}' || end == NULL)
+        if (c == '}' || !end)
             return jinja_fail(r, STATUS_INVALID, "format: expected braces in pairs");
         part = (struct jinja_string){.bytes = s->bytes + pos + 1,
                                      .len = (size_t)(end - s->bytes) - pos - 1};
@@ -260,7 +249,6 @@ static bool write_format(struct jinja_run *r, struct jinja_out *out, const struc
 static bool str_format(PARAMS)
 {
     struct jinja_capture c;
-
     jinja_capture_begin(&c);
     if (write_format(r, &c.out, self.s, a))
         return jinja_capture_end(r, &c, out);
@@ -273,12 +261,10 @@ static bool dict_list(struct jinja_run *r, const struct jinja_dict *dict, bool k
                       struct jinja_value *out)
 {
     struct jinja_list *list = jinja_list_new(r, dict->count);
-
-    if (list == NULL || !jinja_work(r, dict->count))
+    if (!list || !jinja_work(r, dict->count))
         return false;
     for (size_t i = 0; i < dict->count; i++) {
         struct jinja_value v = keys ? dict->pairs[i].key : dict->pairs[i].value;
-
         if (keys && values && !jinja_tuple2(r, v, dict->pairs[i].value, &v))
             return false;
         list->items[list->count++] = v;
@@ -308,19 +294,17 @@ static bool dict_values(PARAMS)
 static bool dict_get(PARAMS)
 {
     const struct jinja_value *found;
-
     if (!jinja_dict_find(r, self.dict, a->arg[0], &found))
         return false;
-    *out = found != NULL ? *found : a->arg[1].type == JINJA_UNSET ? jinja_none() : a->arg[1];
+    *out = found ? *found : a->arg[1].type == JINJA_UNSET ? jinja_none() : a->arg[1];
     return true;
 }
 
 static bool dict_copy(PARAMS)
 {
-    struct jinja_dict *copy = jinja_alloc(r, sizeof(*copy));
-
+    struct jinja_dict *copy = jinja_alloc(r, sizeof *copy);
     (void)a;
-    if (copy == NULL)
+    if (!copy)
         return false;
     *copy = *self.dict; /* nothing changes a dict, so the pairs can be shared */
     *out = jinja_dict_value(copy);
@@ -334,7 +318,6 @@ static bool list_find(struct jinja_run *r, struct jinja_value self, struct jinja
     *count = 0;
     for (size_t i = 0; i < self.list->count; i++) {
         bool equal;
-
         if (!jinja_step(r) || !jinja_equal(r, self.list->items[i], wanted, &equal))
             return false;
         if (equal && (*count)++ == 0)
@@ -346,7 +329,6 @@ static bool list_find(struct jinja_run *r, struct jinja_value self, struct jinja
 static bool list_index(PARAMS)
 {
     int64_t first, count;
-
     if (!list_find(r, self, a->arg[0], &first, &count))
         return false;
     *out = jinja_int(first);
@@ -356,7 +338,6 @@ static bool list_index(PARAMS)
 static bool list_count(PARAMS)
 {
     int64_t first, count;
-
     if (!list_find(r, self, a->arg[0], &first, &count))
         return false;
     *out = jinja_int(count);
@@ -411,7 +392,7 @@ static const struct jinja_builtin rows[] = {
 const struct jinja_builtin *jinja_builtin_method(enum jinja_type type,
                                                  const struct jinja_string *name)
 {
-    for (const struct jinja_builtin *row = rows; row->name != NULL; row++) {
+    for (const struct jinja_builtin *row = rows; row->name; row++) {
         if ((row->types & 1u << type) != 0 && jinja_string_is(name, row->name))
             return row;
     }

@@ -23,7 +23,6 @@ static int order_strings(const struct jinja_string *a, const struct jinja_string
 {
     size_t len = a->len < b->len ? a->len : b->len;
     int order = len > 0 ? memcmp(a->bytes, b->bytes, len) : 0;
-
     return order != 0 ? order : (a->len > b->len) - (a->len < b->len);
 }
 
@@ -45,7 +44,6 @@ bool jinja_ops_order(struct jinja_run *r, struct jinja_value a, struct jinja_val
 {
     int64_t x, y;
     bool ok;
-
     if (jinja_integer(a, &x) && jinja_integer(b, &y)) {
         *order = (x > y) - (x < y);
         return true;
@@ -72,7 +70,6 @@ bool jinja_ops_contains(struct jinja_run *r, struct jinja_value haystack, struct
 {
     const struct jinja_list *list;
     const struct jinja_value *value;
-
     *found = false;
     if (haystack.type == JINJA_STRING) {
         if (needle.type != JINJA_STRING)
@@ -106,11 +103,9 @@ bool jinja_ops_compare(struct jinja_run *r, int op, struct jinja_value a, struct
                        bool *result)
 {
     int order;
-
     if (op == OP_EQ || op == OP_NE || op == OP_IN || op == OP_NOT_IN) {
         bool found, ok = op == OP_EQ || op == OP_NE ? jinja_equal(r, a, b, &found)
                                                     : jinja_ops_contains(r, b, a, &found);
-
         *result = ok && found == (op == OP_EQ || op == OP_IN);
         return ok;
     }
@@ -130,7 +125,6 @@ static bool integer_power(struct jinja_run *r, int64_t base, int64_t exponent,
                           struct jinja_value *out)
 {
     int64_t result = 1;
-
     if (exponent < 0) {
         *out = jinja_float(pow((double)base, (double)exponent));
         return true;
@@ -156,7 +150,6 @@ static bool integer_binary(struct jinja_run *r, int op, int64_t a, int64_t b,
 {
     int64_t result = 0;
     bool overflow = false;
-
     switch (op) {
     case '+':
         overflow = __builtin_add_overflow(a, b, &result);
@@ -198,7 +191,6 @@ static bool repeat_string(struct jinja_run *r, const struct jinja_string *s, int
                           struct jinja_value *out)
 {
     struct jinja_capture c;
-
     jinja_capture_begin(&c);
     for (; times > 0 && s->len > 0; times--) {
         if (!jinja_step(r) || !jinja_out_string(r, &c.out, s)) {
@@ -213,8 +205,7 @@ static bool repeat_list(struct jinja_run *r, struct jinja_value v, int64_t times
                         struct jinja_value *out)
 {
     struct jinja_list *list = jinja_list_new(r, 0);
-
-    for (; list != NULL && times > 0 && v.list->count > 0; times--) {
+    for (; list && times > 0 && v.list->count > 0; times--) {
         for (size_t i = 0; i < v.list->count; i++) {
             if (!jinja_step(r) || !jinja_list_add(r, list, v.list->items[i]))
                 return false;
@@ -228,8 +219,7 @@ static bool join_lists(struct jinja_run *r, struct jinja_value a, struct jinja_v
                        struct jinja_value *out)
 {
     struct jinja_list *list = jinja_list_new(r, a.list->count + b.list->count);
-
-    if (list == NULL || !jinja_work(r, list->cap))
+    if (!list || !jinja_work(r, list->cap))
         return false;
     for (size_t i = 0; i < a.list->count; i++)
         list->items[list->count++] = a.list->items[i];
@@ -268,7 +258,6 @@ bool jinja_ops_binary(struct jinja_run *r, int op, struct jinja_value a, struct 
 {
     char name[] = {op < 128 ? (char)op : op == OP_POW ? '^' : '/', '\0'};
     int64_t x, y;
-
     if (op == '~')
         return concat_any(r, a, b, out);
     if (op == '+' && a.type == JINJA_STRING && b.type == JINJA_STRING)
@@ -289,7 +278,6 @@ bool jinja_ops_binary(struct jinja_run *r, int op, struct jinja_value a, struct 
 bool jinja_ops_negate(struct jinja_run *r, struct jinja_value v, struct jinja_value *out)
 {
     int64_t i;
-
     if (v.type == JINJA_FLOAT) {
         *out = jinja_float(-v.f);
         return true;
@@ -302,7 +290,6 @@ bool jinja_ops_negate(struct jinja_run *r, struct jinja_value v, struct jinja_va
 bool jinja_ops_length(struct jinja_run *r, struct jinja_value v, struct jinja_value *out)
 {
     size_t n = 0;
-
     if (v.type == JINJA_STRING) {
         if (!jinja_work(r, v.s->len))
             return false;

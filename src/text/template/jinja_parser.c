@@ -16,21 +16,18 @@ const struct jinja_token *jinja_parser_peek(const struct jinja_parser *p)
 bool jinja_parser_at_op(const struct jinja_parser *p, int op)
 {
     const struct jinja_token *t = jinja_parser_peek(p);
-
     return t->kind == TOKEN_OP && t->op == op;
 }
 
 bool jinja_parser_at_word(const struct jinja_parser *p, const char *word)
 {
     const struct jinja_token *t = jinja_parser_peek(p);
-
     return t->kind == TOKEN_NAME && strlen(word) == t->len && memcmp(t->bytes, word, t->len) == 0;
 }
 
 bool jinja_parser_skip_op(struct jinja_parser *p, int op)
 {
     bool there = jinja_parser_at_op(p, op);
-
     p->pos += there;
     return there;
 }
@@ -38,7 +35,6 @@ bool jinja_parser_skip_op(struct jinja_parser *p, int op)
 bool jinja_parser_skip_word(struct jinja_parser *p, const char *word)
 {
     bool there = jinja_parser_at_word(p, word);
-
     p->pos += there;
     return there;
 }
@@ -46,7 +42,6 @@ bool jinja_parser_skip_word(struct jinja_parser *p, const char *word)
 bool jinja_parser_expect_op(struct jinja_parser *p, char op)
 {
     char expected[] = "'?'";
-
     expected[1] = op;
     return jinja_parser_skip_op(p, op) || jinja_parser_fail(p, expected);
 }
@@ -69,7 +64,6 @@ bool jinja_parser_fail(struct jinja_parser *p, const char *expected)
 {
     const struct jinja_token *t = jinja_parser_peek(p);
     int len = jinja_utf8_cut(t->bytes, t->len, FOUND_MAX);
-
     if (t->kind == TOKEN_END)
         err_set(p->err, STATUS_INVALID, "line %d: expected %s, found the end of the template",
                 t->line, expected);
@@ -102,9 +96,8 @@ bool jinja_parser_enter(struct jinja_parser *p)
 
 struct jinja_node *jinja_parser_node(struct jinja_parser *p, enum jinja_node_kind kind)
 {
-    struct jinja_node *node = arena_array(p->arena, 1, sizeof(*node));
-
-    if (node == NULL) {
+    struct jinja_node *node = arena_array(p->arena, 1, sizeof *node);
+    if (!node) {
         jinja_parser_no_memory(p);
         return NULL;
     }
@@ -117,15 +110,14 @@ struct jinja_node *jinja_parser_node_with(struct jinja_parser *p, enum jinja_nod
                                           struct jinja_node *a)
 {
     struct jinja_node *node = jinja_parser_node(p, kind);
-
-    if (node != NULL)
+    if (node)
         node->a = a;
     return node;
 }
 
 void jinja_parser_add(struct jinja_parser_list *list, struct jinja_node *node)
 {
-    if (list->first == NULL)
+    if (!list->first)
         list->first = node;
     else
         list->last->next = node;
@@ -138,9 +130,8 @@ static struct jinja_name **find_slot(struct jinja_name **names, size_t slots, ui
 {
     for (size_t i = hash & (slots - 1);; i = (i + 1) & (slots - 1)) {
         struct jinja_name *name = names[i];
-
-        if (name == NULL || (name->hash == hash && name->s.len == len &&
-                             (len == 0 || memcmp(name->s.bytes, bytes, len) == 0)))
+        if (!name || (name->hash == hash && name->s.len == len &&
+                      (len == 0 || memcmp(name->s.bytes, bytes, len) == 0)))
             return &names[i];
     }
 }
@@ -150,16 +141,14 @@ static bool grow_names(struct jinja_parser *p)
 {
     size_t slots = p->name_slots ? p->name_slots * 2 : 64;
     struct jinja_name **names;
-
     if (p->program->n_names * 2 < p->name_slots)
         return true;
     names = arena_array(p->arena, slots, sizeof(struct jinja_name *));
-    if (names == NULL)
+    if (!names)
         return jinja_parser_no_memory(p);
     for (size_t i = 0; i < p->name_slots; i++) {
         struct jinja_name *name = p->names[i];
-
-        if (name != NULL)
+        if (name)
             *find_slot(names, slots, name->hash, name->s.bytes, name->s.len) = name;
     }
     p->names = names;
@@ -171,14 +160,13 @@ const struct jinja_name *jinja_parser_intern(struct jinja_parser *p, const char 
 {
     uint32_t hash = jinja_hash(bytes, len);
     struct jinja_name **slot, *name;
-
     if (!grow_names(p))
         return NULL;
     slot = find_slot(p->names, p->name_slots, hash, bytes, len);
-    if (*slot != NULL)
+    if (*slot)
         return *slot;
-    name = arena_array(p->arena, 1, sizeof(*name));
-    if (name == NULL) {
+    name = arena_array(p->arena, 1, sizeof *name);
+    if (!name) {
         jinja_parser_no_memory(p);
         return NULL;
     }
@@ -193,7 +181,6 @@ const struct jinja_name *jinja_parser_intern(struct jinja_parser *p, const char 
 const struct jinja_name *jinja_parser_name(struct jinja_parser *p)
 {
     const struct jinja_token *t = jinja_parser_peek(p);
-
     if (!jinja_parser_expect_kind(p, TOKEN_NAME, "a name"))
         return NULL;
     return jinja_parser_intern(p, t->bytes, t->len);
@@ -205,16 +192,14 @@ enum status jinja_parser_run(struct jinja_program *program, const char *source, 
     struct jinja_parser p = {.program = program, .arena = &program->arena, .err = err};
     enum status st = jinja_lexer_run(p.arena, source, len, &p.tokens, err);
     struct err own = {0}; /* the parser reads the code back, and err may be NULL */
-
     if (st != STATUS_OK)
         return st;
     p.err = &own;
     program->loop = jinja_parser_intern(&p, "loop", 4);
     program->caller = jinja_parser_intern(&p, "caller", 6);
-    if (program->loop != NULL && program->caller != NULL &&
-        jinja_stmt_parse(&p, NULL, &program->body))
+    if (program->loop && program->caller && jinja_stmt_parse(&p, NULL, &program->body))
         return STATUS_OK;
-    if (err != NULL)
+    if (err)
         *err = own;
     return own.code;
 }

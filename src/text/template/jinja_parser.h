@@ -20,7 +20,7 @@ struct jinja_parser {
     int depth;    /* nesting of expressions and blocks */
     int loops;    /* {% for %} around, for break and continue */
     int branches; /* {% if %} around: unknown filters there fail only when they are reached */
-    struct jinja_name **names; // (name_slots), open addressing
+    struct jinja_name **names; /* (name_slots), open addressing */
     size_t name_slots;
 };
 

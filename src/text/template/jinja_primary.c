@@ -12,17 +12,15 @@
 static struct jinja_node *constant(struct jinja_parser *p, struct jinja_value value)
 {
     struct jinja_node *node = jinja_parser_node(p, NODE_CONST);
-
-    if (node != NULL)
+    if (node)
         node->value = value;
     return node;
 }
 
 static struct jinja_node *string_constant(struct jinja_parser *p, const char *bytes, size_t len)
 {
-    struct jinja_string *s = arena_array(p->arena, 1, sizeof(*s));
-
-    if (s == NULL) {
+    struct jinja_string *s = arena_array(p->arena, 1, sizeof *s);
+    if (!s) {
         jinja_parser_no_memory(p);
         return NULL;
     }
@@ -36,14 +34,13 @@ static struct jinja_node *parse_string(struct jinja_parser *p)
     const struct jinja_token *t = jinja_parser_peek(p);
     size_t n = 0, len = 0, used = 0;
     char *bytes;
-
     for (; t[n].kind == TOKEN_STRING; n++)
         len += t[n].len;
     p->pos += n;
     if (n == 1)
         return string_constant(p, t->bytes, t->len);
     bytes = arena_alloc(p->arena, len + 1);
-    if (bytes == NULL) {
+    if (!bytes) {
         jinja_parser_no_memory(p);
         return NULL;
     }
@@ -60,8 +57,7 @@ static struct jinja_node *parse_number(struct jinja_parser *p)
     char digits[64];
     size_t n = 0;
     struct jinja_value v;
-
-    for (size_t i = 0; i < t->len && n < sizeof(digits) - 1; i++) {
+    for (size_t i = 0; i < t->len && n < sizeof digits - 1; i++) {
         if (t->bytes[i] != '_')
             digits[n++] = t->bytes[i];
     }
@@ -69,7 +65,7 @@ static struct jinja_node *parse_number(struct jinja_parser *p)
     errno = 0;
     v = t->kind == TOKEN_INT ? jinja_int(strtoll(digits, NULL, 10))
                              : jinja_float(strtod(digits, NULL));
-    if (n == sizeof(digits) - 1 || (t->kind == TOKEN_INT && errno != 0)) {
+    if (n == sizeof digits - 1 || (t->kind == TOKEN_INT && errno != 0)) {
         jinja_parser_fail(p, "a number of 64 bits");
         return NULL;
     }
@@ -81,16 +77,14 @@ static struct jinja_node *parse_number(struct jinja_parser *p)
 static bool parse_items(struct jinja_parser *p, char close, struct jinja_node **first)
 {
     struct jinja_parser_list list = {0};
-
     while (!jinja_parser_at_op(p, close)) {
         struct jinja_node *item;
-
-        if (list.first != NULL && !jinja_parser_expect_op(p, ','))
+        if (list.first && !jinja_parser_expect_op(p, ','))
             return false;
         if (jinja_parser_at_op(p, close))
             break;
         item = jinja_expr_parse(p, true);
-        if (item == NULL)
+        if (!item)
             return false;
         jinja_parser_add(&list, item);
     }
@@ -101,30 +95,28 @@ static bool parse_items(struct jinja_parser *p, char close, struct jinja_node **
 static struct jinja_node *parse_list(struct jinja_parser *p)
 {
     struct jinja_node *node = jinja_parser_node(p, NODE_LIST);
-
     p->pos++;
-    return node != NULL && parse_items(p, ']', &node->a) ? node : NULL;
+    return node && parse_items(p, ']', &node->a) ? node : NULL;
 }
 
 static struct jinja_node *parse_dict(struct jinja_parser *p)
 {
     struct jinja_node *node = jinja_parser_node(p, NODE_DICT), *part;
     struct jinja_parser_list list = {0};
-
     p->pos++;
-    while (node != NULL && !jinja_parser_at_op(p, '}')) {
-        if (list.first != NULL && !jinja_parser_expect_op(p, ','))
+    while (node && !jinja_parser_at_op(p, '}')) {
+        if (list.first && !jinja_parser_expect_op(p, ','))
             return NULL;
         if (jinja_parser_at_op(p, '}'))
             break;
-        if ((part = jinja_expr_parse(p, true)) == NULL || !jinja_parser_expect_op(p, ':'))
+        if (!(part = jinja_expr_parse(p, true)) || !jinja_parser_expect_op(p, ':'))
             return NULL;
         jinja_parser_add(&list, part);
-        if ((part = jinja_expr_parse(p, true)) == NULL)
+        if (!(part = jinja_expr_parse(p, true)))
             return NULL;
         jinja_parser_add(&list, part);
     }
-    if (node == NULL || !jinja_parser_expect_op(p, '}'))
+    if (!node || !jinja_parser_expect_op(p, '}'))
         return NULL;
     node->a = list.first;
     return node;
@@ -134,13 +126,12 @@ static struct jinja_node *parse_dict(struct jinja_parser *p)
 static struct jinja_node *parse_parentheses(struct jinja_parser *p)
 {
     struct jinja_node *node;
-
     p->pos++;
     if (jinja_parser_at_op(p, ')'))
         node = jinja_parser_node(p, NODE_TUPLE);
     else
         node = jinja_expr_parse_tuple(p, true);
-    return node != NULL && jinja_parser_expect_op(p, ')') ? node : NULL;
+    return node && jinja_parser_expect_op(p, ')') ? node : NULL;
 }
 
 static struct jinja_node *parse_name(struct jinja_parser *p)
@@ -157,19 +148,17 @@ static struct jinja_node *parse_name(struct jinja_parser *p)
         {"None", {.type = JINJA_NONE}},
     };
     struct jinja_node *node;
-
-    for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         if (jinja_parser_skip_word(p, words[i].word))
             return constant(p, words[i].value);
     }
     node = jinja_parser_node(p, NODE_NAME);
-    return node != NULL && (node->name = jinja_parser_name(p)) != NULL ? node : NULL;
+    return node && (node->name = jinja_parser_name(p)) ? node : NULL;
 }
 
 static struct jinja_node *parse_primary(struct jinja_parser *p)
 {
     const struct jinja_token *t = jinja_parser_peek(p);
-
     if (t->kind == TOKEN_NAME)
         return parse_name(p);
     if (t->kind == TOKEN_STRING)
@@ -189,17 +178,16 @@ static struct jinja_node *parse_primary(struct jinja_parser *p)
 static struct jinja_node *parse_attribute(struct jinja_parser *p, struct jinja_node *subject)
 {
     struct jinja_node *node = jinja_parser_node_with(p, NODE_ATTR, subject);
-
     p->pos++;
-    if (node == NULL)
+    if (!node)
         return NULL;
     if (jinja_parser_peek(p)->kind == TOKEN_INT) {
         node->kind = NODE_ITEM;
         node->b = parse_number(p);
-        return node->b != NULL ? node : NULL;
+        return node->b ? node : NULL;
     }
     node->name = jinja_parser_name(p);
-    return node->name != NULL ? node : NULL;
+    return node->name ? node : NULL;
 }
 
 /* One part of a slice: empty before ':' and ']'. */
@@ -215,9 +203,8 @@ static bool parse_bound(struct jinja_parser *p, struct jinja_node **part)
 static struct jinja_node *parse_subscript(struct jinja_parser *p, struct jinja_node *subject)
 {
     struct jinja_node *node = jinja_parser_node_with(p, NODE_ITEM, subject);
-
     p->pos++;
-    if (node == NULL || !parse_bound(p, &node->b))
+    if (!node || !parse_bound(p, &node->b))
         return NULL;
     if (jinja_parser_skip_op(p, ':')) {
         node->kind = NODE_SLICE;
@@ -225,7 +212,7 @@ static struct jinja_node *parse_subscript(struct jinja_parser *p, struct jinja_n
             return NULL;
         if (jinja_parser_skip_op(p, ':') && !parse_bound(p, &node->d))
             return NULL;
-    } else if (node->b == NULL) {
+    } else if (!node->b) {
         jinja_parser_fail(p, "an expression");
         return NULL;
     }
@@ -237,7 +224,6 @@ static struct jinja_node *parse_argument(struct jinja_parser *p)
 {
     const struct jinja_token *t = jinja_parser_peek(p);
     struct jinja_node *node;
-
     if (jinja_parser_at_op(p, '*') || jinja_parser_at_op(p, OP_POW)) {
         err_set(p->err, STATUS_UNSUPPORTED, "line %d: '*' in front of an argument is not supported",
                 t->line);
@@ -246,29 +232,27 @@ static struct jinja_node *parse_argument(struct jinja_parser *p)
     if (t->kind != TOKEN_NAME || t[1].kind != TOKEN_OP || t[1].op != '=')
         return jinja_expr_parse(p, true);
     node = jinja_parser_node(p, NODE_KEYWORD);
-    if (node == NULL || (node->name = jinja_parser_name(p)) == NULL)
+    if (!node || !(node->name = jinja_parser_name(p)))
         return NULL;
     p->pos++;
     node->a = jinja_expr_parse(p, true);
-    return node->a != NULL ? node : NULL;
+    return node->a ? node : NULL;
 }
 
 /* (a, b, name=c), with the current token at '('. */
 static bool parse_arguments(struct jinja_parser *p, struct jinja_node **first)
 {
     struct jinja_parser_list list = {0};
-
     p->pos++;
     while (!jinja_parser_at_op(p, ')')) {
         struct jinja_node *arg;
-        bool after_keyword = list.last != NULL && list.last->kind == NODE_KEYWORD;
-
-        if (list.first != NULL && !jinja_parser_expect_op(p, ','))
+        bool after_keyword = list.last && list.last->kind == NODE_KEYWORD;
+        if (list.first && !jinja_parser_expect_op(p, ','))
             return false;
         if (jinja_parser_at_op(p, ')'))
             break;
         arg = parse_argument(p);
-        if (arg == NULL)
+        if (!arg)
             return false;
         if (after_keyword && arg->kind != NODE_KEYWORD)
             return jinja_parser_fail(p, "no argument by position behind one by name");
@@ -281,8 +265,7 @@ static bool parse_arguments(struct jinja_parser *p, struct jinja_node **first)
 static struct jinja_node *parse_call(struct jinja_parser *p, struct jinja_node *subject)
 {
     struct jinja_node *node = jinja_parser_node_with(p, NODE_CALL, subject);
-
-    return node != NULL && parse_arguments(p, &node->b) ? node : NULL;
+    return node && parse_arguments(p, &node->b) ? node : NULL;
 }
 
 /* Filters and tests have dotted names in jinja2; none of the known ones has. An unknown one is an
@@ -290,13 +273,12 @@ static struct jinja_node *parse_call(struct jinja_parser *p, struct jinja_node *
 static bool parse_builtin(struct jinja_parser *p, struct jinja_node *node, const char *what)
 {
     int line = jinja_parser_peek(p)->line;
-
     node->name = jinja_parser_name(p);
-    if (node->name == NULL)
+    if (!node->name)
         return false;
     node->builtin = node->kind == NODE_FILTER ? jinja_builtin_filter(&node->name->s)
                                               : jinja_builtin_test(&node->name->s);
-    if (node->builtin != NULL || p->branches > 0)
+    if (node->builtin || p->branches > 0)
         return true;
     err_set(p->err, STATUS_UNSUPPORTED, "line %d: the %s '%.*s' is not supported", line, what,
             jinja_utf8_cut(node->name->s.bytes, node->name->s.len, 64), node->name->s.bytes);
@@ -306,8 +288,7 @@ static bool parse_builtin(struct jinja_parser *p, struct jinja_node *node, const
 static struct jinja_node *parse_filter(struct jinja_parser *p, struct jinja_node *subject)
 {
     struct jinja_node *node = jinja_parser_node_with(p, NODE_FILTER, subject);
-
-    if (node == NULL || !parse_builtin(p, node, "filter"))
+    if (!node || !parse_builtin(p, node, "filter"))
         return NULL;
     if (jinja_parser_at_op(p, '(') && !parse_arguments(p, &node->b))
         return NULL;
@@ -320,7 +301,6 @@ static bool parse_test_operand(struct jinja_parser *p, struct jinja_node *node)
     const struct jinja_token *t = jinja_parser_peek(p);
     bool starts = t->kind == TOKEN_STRING || t->kind == TOKEN_INT || t->kind == TOKEN_FLOAT ||
                   jinja_parser_at_op(p, '[') || jinja_parser_at_op(p, '{');
-
     if (t->kind == TOKEN_NAME)
         starts = !jinja_parser_at_word(p, "else") && !jinja_parser_at_word(p, "or") &&
                  !jinja_parser_at_word(p, "and") && !jinja_parser_at_word(p, "if") &&
@@ -335,9 +315,8 @@ static bool parse_test_operand(struct jinja_parser *p, struct jinja_node *node)
 static struct jinja_node *parse_test(struct jinja_parser *p, struct jinja_node *subject)
 {
     struct jinja_node *node = jinja_parser_node_with(p, NODE_TEST, subject);
-
     p->pos++;
-    if (node == NULL)
+    if (!node)
         return NULL;
     node->op = jinja_parser_skip_word(p, "not");
     if (!parse_builtin(p, node, "test"))
@@ -353,8 +332,7 @@ static struct jinja_node *parse_postfix(struct jinja_parser *p, struct jinja_nod
 {
     int depth = p->depth;
     bool filtered = false; /* behind a filter or test only those and calls may follow */
-
-    while (node != NULL) {
+    while (node) {
         if (jinja_parser_at_op(p, '(')) {
             node = parse_call(p, node);
         } else if (!filtered && jinja_parser_at_op(p, '.')) {
@@ -382,8 +360,7 @@ struct jinja_node *jinja_primary_parse_filters(struct jinja_parser *p, struct ji
 {
     struct jinja_node *node = bare ? parse_filter(p, subject) : subject;
     int depth = p->depth;
-
-    while (node != NULL && jinja_parser_skip_op(p, '|')) {
+    while (node && jinja_parser_skip_op(p, '|')) {
         if (!jinja_parser_enter(p))
             return NULL;
         node = parse_filter(p, node);
@@ -396,7 +373,6 @@ struct jinja_node *jinja_primary_parse(struct jinja_parser *p, bool with_filter)
 {
     enum jinja_node_kind kind = jinja_parser_at_op(p, '-') ? NODE_NEGATE : NODE_PLUS;
     struct jinja_node *node;
-
     if (!jinja_parser_at_op(p, '-') && !jinja_parser_at_op(p, '+'))
         return parse_postfix(p, parse_primary(p), with_filter);
     p->pos++;
@@ -404,7 +380,7 @@ struct jinja_node *jinja_primary_parse(struct jinja_parser *p, bool with_filter)
         return NULL;
     node = jinja_primary_parse(p, false);
     p->depth--;
-    if (node == NULL || (node = jinja_parser_node_with(p, kind, node)) == NULL)
+    if (!node || !(node = jinja_parser_node_with(p, kind, node)))
         return NULL;
     return parse_postfix(p, node, with_filter);
 }

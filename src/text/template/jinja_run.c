@@ -12,9 +12,8 @@ bool jinja_fail(struct jinja_run *r, enum status code, const char *fmt, ...)
 {
     char text[400];
     va_list args;
-
     va_start(args, fmt);
-    vsnprintf(text, sizeof(text), fmt, args);
+    vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
     r->status = err_set(r->err, code, "line %d: %s", r->line, text);
     return false;
@@ -22,10 +21,9 @@ bool jinja_fail(struct jinja_run *r, enum status code, const char *fmt, ...)
 
 bool jinja_fail_undefined(struct jinja_run *r, struct jinja_value v)
 {
-    int len = v.s == NULL ? 0 : jinja_utf8_cut(v.s->bytes, v.s->len, 80);
+    int len = !v.s ? 0 : jinja_utf8_cut(v.s->bytes, v.s->len, 80);
     struct jinja_value owner = {.type = v.owner};
-
-    if (v.s == NULL)
+    if (!v.s)
         return jinja_fail(r, STATUS_INVALID, "expected a value, found one that is undefined");
     if (v.owner == JINJA_UNSET)
         return jinja_fail(r, STATUS_INVALID, "'%.*s' is undefined", len, v.s->bytes);
@@ -45,7 +43,6 @@ bool jinja_step(struct jinja_run *r)
 bool jinja_work(struct jinja_run *r, size_t units)
 {
     size_t steps = units / WORK_UNITS_PER_STEP;
-
     if (steps > r->steps) {
         r->steps = 0;
         return jinja_step(r);
@@ -74,8 +71,7 @@ static bool no_memory(struct jinja_run *r)
 void *jinja_alloc(struct jinja_run *r, size_t size)
 {
     void *p = arena_alloc(&r->arena, size);
-
-    if (p == NULL)
+    if (!p)
         no_memory(r);
     return p;
 }
@@ -83,8 +79,7 @@ void *jinja_alloc(struct jinja_run *r, size_t size)
 void *jinja_array(struct jinja_run *r, size_t count, size_t size)
 {
     void *p = arena_array(&r->arena, count, size);
-
-    if (p == NULL)
+    if (!p)
         no_memory(r);
     return p;
 }

@@ -49,8 +49,8 @@ struct jinja_run {
     int line;                       /* of the node being evaluated */
     uint32_t steps;                 /* left */
     uint32_t depth;                 /* of the evaluator's recursion */
-    struct jinja_binding *bindings; // (program->n_names)
-    struct jinja_saved *saved;      // (saved_cap), the first n_saved in use
+    struct jinja_binding *bindings; /* (program->n_names) */
+    struct jinja_saved *saved;      /* (saved_cap), the first n_saved in use */
     size_t n_saved;
     size_t saved_cap;
     uint32_t scope;

@@ -12,7 +12,6 @@ static bool parse_body(struct jinja_parser *p, const char *const *until, struct 
 static bool parse_body_to(struct jinja_parser *p, const char *word, struct jinja_node **body)
 {
     const char *until[] = {word, NULL};
-
     if (!parse_body(p, until, body))
         return false;
     p->pos++;
@@ -24,10 +23,9 @@ static struct jinja_node *parse_branch(struct jinja_parser *p, bool has_conditio
 {
     static const char *const until[] = {"elif", "else", "endif", NULL};
     struct jinja_node *branch = jinja_parser_node(p, NODE_BRANCH);
-
-    if (branch == NULL)
+    if (!branch)
         return NULL;
-    if (has_condition && (branch->a = jinja_expr_parse_tuple(p, false)) == NULL)
+    if (has_condition && !(branch->a = jinja_expr_parse_tuple(p, false)))
         return NULL;
     return parse_body(p, has_condition ? until : until + 2, &branch->d) ? branch : NULL;
 }
@@ -36,13 +34,11 @@ static bool parse_if(struct jinja_parser *p, struct jinja_node *node)
 {
     struct jinja_parser_list branches = {0};
     bool has_condition = true;
-
     node->kind = NODE_IF;
     p->branches++;
     for (;;) {
         struct jinja_node *branch = parse_branch(p, has_condition);
-
-        if (branch == NULL)
+        if (!branch)
             return false;
         jinja_parser_add(&branches, branch);
         if (jinja_parser_skip_word(p, "endif"))
@@ -58,12 +54,11 @@ static bool parse_if(struct jinja_parser *p, struct jinja_node *node)
 static bool parse_for(struct jinja_parser *p, struct jinja_node *node)
 {
     static const char *const until[] = {"else", "endfor", NULL};
-
     node->kind = NODE_FOR;
-    if ((node->a = jinja_expr_parse_target(p, false)) == NULL ||
-        !jinja_parser_expect_word(p, "in") || (node->b = jinja_expr_parse_tuple(p, false)) == NULL)
+    if (!(node->a = jinja_expr_parse_target(p, false)) || !jinja_parser_expect_word(p, "in") ||
+        !(node->b = jinja_expr_parse_tuple(p, false)))
         return false;
-    if (jinja_parser_skip_word(p, "if") && (node->c = jinja_expr_parse(p, true)) == NULL)
+    if (jinja_parser_skip_word(p, "if") && !(node->c = jinja_expr_parse(p, true)))
         return false;
     if (jinja_parser_at_word(p, "recursive")) {
         err_set(p->err, STATUS_UNSUPPORTED, "line %d: recursive loops are not supported",
@@ -83,10 +78,9 @@ static bool parse_for(struct jinja_parser *p, struct jinja_node *node)
 static bool parse_set(struct jinja_parser *p, struct jinja_node *node)
 {
     struct jinja_node *hole;
-
     node->kind = NODE_SET;
     node->a = jinja_expr_parse_target(p, true);
-    if (node->a == NULL)
+    if (!node->a)
         return false;
     if (jinja_parser_skip_op(p, '=')) {
         node->b = jinja_expr_parse_tuple(p, true);
@@ -94,30 +88,28 @@ static bool parse_set(struct jinja_parser *p, struct jinja_node *node)
     }
     node->kind = NODE_CAPTURE;
     hole = jinja_parser_node(p, NODE_HOLE);
-    node->b = hole != NULL ? jinja_primary_parse_filters(p, hole, false) : NULL;
-    return node->b != NULL && parse_body_to(p, "endset", &node->d);
+    node->b = hole ? jinja_primary_parse_filters(p, hole, false) : NULL;
+    return node->b && parse_body_to(p, "endset", &node->d);
 }
 
 /* (a, b=default), with the current token at '('. */
 static bool parse_params(struct jinja_parser *p, struct jinja_node **first)
 {
     struct jinja_parser_list list = {0};
-
     if (!jinja_parser_expect_op(p, '('))
         return false;
     while (!jinja_parser_at_op(p, ')')) {
         struct jinja_node *param;
-
-        if (list.first != NULL && !jinja_parser_expect_op(p, ','))
+        if (list.first && !jinja_parser_expect_op(p, ','))
             return false;
         if (jinja_parser_at_op(p, ')'))
             break;
         param = jinja_parser_node(p, NODE_PARAM);
-        if (param == NULL || (param->name = jinja_parser_name(p)) == NULL)
+        if (!param || !(param->name = jinja_parser_name(p)))
             return false;
-        if (jinja_parser_skip_op(p, '=') && (param->a = jinja_expr_parse(p, true)) == NULL)
+        if (jinja_parser_skip_op(p, '=') && !(param->a = jinja_expr_parse(p, true)))
             return false;
-        if (param->a == NULL && list.last != NULL && list.last->a != NULL)
+        if (!param->a && list.last && list.last->a)
             return jinja_parser_fail(p, "a default behind a parameter that has one");
         jinja_parser_add(&list, param);
     }
@@ -130,7 +122,6 @@ static bool parse_macro_body(struct jinja_parser *p, const char *end, struct jin
 {
     int loops = p->loops;
     bool ok;
-
     p->loops = 0;
     ok = parse_body_to(p, end, body);
     p->loops = loops;
@@ -140,21 +131,20 @@ static bool parse_macro_body(struct jinja_parser *p, const char *end, struct jin
 static bool parse_macro(struct jinja_parser *p, struct jinja_node *node)
 {
     node->kind = NODE_MACRO;
-    return (node->name = jinja_parser_name(p)) != NULL && parse_params(p, &node->a) &&
+    return (node->name = jinja_parser_name(p)) && parse_params(p, &node->a) &&
            parse_macro_body(p, "endmacro", &node->d);
 }
 
 static bool parse_call_block(struct jinja_parser *p, struct jinja_node *node)
 {
     struct jinja_node *macro = jinja_parser_node(p, NODE_MACRO);
-
     node->kind = NODE_CALLER;
     node->b = macro;
-    if (macro == NULL || (jinja_parser_at_op(p, '(') && !parse_params(p, &macro->a)))
+    if (!macro || (jinja_parser_at_op(p, '(') && !parse_params(p, &macro->a)))
         return false;
     macro->name = p->program->caller;
     node->a = jinja_expr_parse(p, true);
-    if (node->a == NULL)
+    if (!node->a)
         return false;
     if (node->a->kind != NODE_CALL)
         return jinja_parser_fail(p, "the call of a macro");
@@ -164,24 +154,21 @@ static bool parse_call_block(struct jinja_parser *p, struct jinja_node *node)
 static bool parse_filter_block(struct jinja_parser *p, struct jinja_node *node)
 {
     struct jinja_node *hole = jinja_parser_node(p, NODE_HOLE);
-
     node->kind = NODE_FILTERED;
-    node->b = hole != NULL ? jinja_primary_parse_filters(p, hole, true) : NULL;
-    return node->b != NULL && parse_body_to(p, "endfilter", &node->d);
+    node->b = hole ? jinja_primary_parse_filters(p, hole, true) : NULL;
+    return node->b && parse_body_to(p, "endfilter", &node->d);
 }
 
 static bool parse_with(struct jinja_parser *p, struct jinja_node *node)
 {
     struct jinja_parser_list list = {0};
-
     node->kind = NODE_WITH;
     while (jinja_parser_peek(p)->kind != TOKEN_BLOCK_END) {
         struct jinja_node *set = jinja_parser_node(p, NODE_SET);
-
-        if (set == NULL || (list.first != NULL && !jinja_parser_expect_op(p, ',')))
+        if (!set || (list.first && !jinja_parser_expect_op(p, ',')))
             return false;
-        if ((set->a = jinja_expr_parse_target(p, false)) == NULL ||
-            !jinja_parser_expect_op(p, '=') || (set->b = jinja_expr_parse(p, true)) == NULL)
+        if (!(set->a = jinja_expr_parse_target(p, false)) || !jinja_parser_expect_op(p, '=') ||
+            !(set->b = jinja_expr_parse(p, true)))
             return false;
         jinja_parser_add(&list, set);
     }
@@ -211,7 +198,6 @@ static bool parse_continue(struct jinja_parser *p, struct jinja_node *node)
 static bool parse_unsupported(struct jinja_parser *p, struct jinja_node *node)
 {
     const struct jinja_token *word = jinja_parser_peek(p) - 1;
-
     err_set(p->err, STATUS_UNSUPPORTED, "line %d: the statement '%.*s' is not supported",
             node->line, (int)word->len, word->bytes);
     return false;
@@ -244,8 +230,7 @@ static const struct {
 static struct jinja_node *parse_statement(struct jinja_parser *p)
 {
     struct jinja_node *node = jinja_parser_node(p, NODE_IF);
-
-    for (size_t i = 0; node != NULL && i < sizeof(statements) / sizeof(*statements); i++) {
+    for (size_t i = 0; node && i < sizeof statements / sizeof *statements; i++) {
         if (!jinja_parser_skip_word(p, statements[i].word))
             continue;
         if (!jinja_parser_enter(p) || !statements[i].parse(p, node) ||
@@ -254,7 +239,7 @@ static struct jinja_node *parse_statement(struct jinja_parser *p)
         p->depth--;
         return node;
     }
-    if (node != NULL)
+    if (node)
         jinja_parser_fail(p, "a statement");
     return NULL;
 }
@@ -263,9 +248,8 @@ static struct jinja_node *parse_text(struct jinja_parser *p)
 {
     const struct jinja_token *t = jinja_parser_peek(p);
     struct jinja_node *node = jinja_parser_node(p, NODE_TEXT);
-    struct jinja_string *s = arena_array(p->arena, 1, sizeof(*s));
-
-    if (node == NULL || s == NULL) {
+    struct jinja_string *s = arena_array(p->arena, 1, sizeof *s);
+    if (!node || !s) {
         jinja_parser_no_memory(p);
         return NULL;
     }
@@ -278,16 +262,15 @@ static struct jinja_node *parse_text(struct jinja_parser *p)
 static struct jinja_node *parse_print(struct jinja_parser *p)
 {
     struct jinja_node *node = jinja_parser_node(p, NODE_PRINT);
-
     p->pos++;
-    if (node == NULL || (node->a = jinja_expr_parse_tuple(p, true)) == NULL)
+    if (!node || !(node->a = jinja_expr_parse_tuple(p, true)))
         return NULL;
     return jinja_parser_expect_kind(p, TOKEN_PRINT_END, "'}}'") ? node : NULL;
 }
 
 static bool at_end_word(const struct jinja_parser *p, const char *const *until)
 {
-    for (; until != NULL && *until != NULL; until++) {
+    for (; until && *until; until++) {
         if (jinja_parser_at_word(p, *until))
             return true;
     }
@@ -299,12 +282,9 @@ static bool fail_end(struct jinja_parser *p, const char *const *until)
 {
     char expected[96];
     size_t used = 0;
-
-    for (size_t i = 0; until[i] != NULL; i++) {
-        const char *join = i == 0 ? "" : until[i + 1] == NULL ? " or " : ", ";
-
-        used +=
-            (size_t)snprintf(expected + used, sizeof(expected) - used, "%s'%s'", join, until[i]);
+    for (size_t i = 0; until[i]; i++) {
+        const char *join = i == 0 ? "" : !until[i + 1] ? " or " : ", ";
+        used += (size_t)snprintf(expected + used, sizeof expected - used, "%s'%s'", join, until[i]);
     }
     return jinja_parser_fail(p, expected);
 }
@@ -312,14 +292,12 @@ static bool fail_end(struct jinja_parser *p, const char *const *until)
 bool jinja_stmt_parse(struct jinja_parser *p, const char *const *until, struct jinja_node **body)
 {
     struct jinja_parser_list list = {0};
-
     for (;;) {
         const struct jinja_token *t = jinja_parser_peek(p);
         struct jinja_node *node;
-
         *body = list.first;
         if (t->kind == TOKEN_END)
-            return until == NULL || fail_end(p, until);
+            return !until || fail_end(p, until);
         if (t->kind == TOKEN_BLOCK) {
             p->pos++;
             if (at_end_word(p, until))
@@ -328,7 +306,7 @@ bool jinja_stmt_parse(struct jinja_parser *p, const char *const *until, struct j
         } else {
             node = t->kind == TOKEN_TEXT ? parse_text(p) : parse_print(p);
         }
-        if (node == NULL)
+        if (!node)
             return false;
         jinja_parser_add(&list, node);
     }

@@ -10,7 +10,7 @@
 static struct jinja_string part_of(const struct jinja_string *s, size_t start, size_t end)
 {
     return (struct jinja_string){.bytes = s->bytes + start,
-                                 .origin = s->origin != NULL ? s->origin + start : NULL,
+                                 .origin = s->origin ? s->origin + start : NULL,
                                  .len = end - start,
                                  .trusted = s->trusted};
 }
@@ -18,7 +18,6 @@ static struct jinja_string part_of(const struct jinja_string *s, size_t start, s
 static bool is_letter(uint32_t code)
 {
     utf8proc_category_t c = utf8proc_category((utf8proc_int32_t)code);
-
     return c == UTF8PROC_CATEGORY_LU || c == UTF8PROC_CATEGORY_LL || c == UTF8PROC_CATEGORY_LT;
 }
 
@@ -36,7 +35,6 @@ static bool write_case(struct jinja_run *r, struct jinja_out *out, uint32_t code
 {
     utf8proc_int32_t c = (utf8proc_int32_t)code;
     char bytes[4];
-
     if (upper && code == 0xdf)
         return jinja_out_bytes(r, out, title ? "Ss" : "SS", 2, trusted);
     c = title ? utf8proc_totitle(c) : upper ? utf8proc_toupper(c) : utf8proc_tolower(c);
@@ -47,13 +45,11 @@ static bool write_cased(struct jinja_run *r, struct jinja_out *out, const struct
                         enum jinja_strings_case how)
 {
     uint32_t previous = ' ';
-
     for (size_t pos = 0; pos < s->len;) {
-        bool trusted = s->origin != NULL ? s->origin[pos] : s->trusted;
+        bool trusted = s->origin ? s->origin[pos] : s->trusted;
         bool first = how == CASE_CAPITALIZE ? pos == 0 : starts_word(previous, how);
         bool upper = how == CASE_UPPER || (how != CASE_LOWER && first);
         uint32_t code = jinja_utf8_next(s->bytes, s->len, &pos);
-
         if (!write_case(r, out, code, upper, how != CASE_UPPER && upper, trusted))
             return false;
         previous = code;
@@ -65,7 +61,6 @@ bool jinja_strings_case(struct jinja_run *r, const struct jinja_string *s,
                         enum jinja_strings_case how, struct jinja_value *out)
 {
     struct jinja_capture c;
-
     jinja_capture_begin(&c);
     if (jinja_work(r, s->len * 8) && write_cased(r, &c.out, s, how))
         return jinja_capture_end(r, &c, out) &&
@@ -80,8 +75,7 @@ static bool strips(const struct jinja_string *s, size_t start, size_t end,
 {
     struct jinja_string c = part_of(s, start, end);
     size_t pos = start;
-
-    if (chars == NULL)
+    if (!chars)
         return jinja_utf8_is_space(jinja_utf8_next(s->bytes, s->len, &pos));
     return jinja_text_find(chars, &c, 0) != SIZE_MAX;
 }
@@ -90,11 +84,9 @@ bool jinja_strings_strip(struct jinja_run *r, const struct jinja_string *s,
                          const struct jinja_string *chars, bool left, bool right,
                          struct jinja_value *out)
 {
-    size_t start = 0, end = s->len, per_char = chars != NULL ? chars->len + 1 : 1;
-
+    size_t start = 0, end = s->len, per_char = chars ? chars->len + 1 : 1;
     while (left && start < end) {
         size_t next = start;
-
         jinja_utf8_next(s->bytes, end, &next);
         if (!strips(s, start, next, chars))
             break;
@@ -104,7 +96,6 @@ bool jinja_strings_strip(struct jinja_run *r, const struct jinja_string *s,
     }
     while (right && end > start) {
         size_t before = jinja_utf8_before(s->bytes, end);
-
         if (!strips(s, before, end, chars))
             break;
         if (!jinja_work(r, per_char))
@@ -119,11 +110,9 @@ static bool write_replaced(struct jinja_run *r, struct jinja_out *out, const str
                            int64_t count)
 {
     size_t done = 0, search = 0;
-
     for (; count != 0; count--) {
         size_t at = jinja_text_find(s, from, search);
         struct jinja_string between;
-
         if (at == SIZE_MAX)
             break;
         between = part_of(s, done, at);
@@ -144,7 +133,6 @@ bool jinja_strings_replace(struct jinja_run *r, const struct jinja_string *s,
                            int64_t count, struct jinja_value *out)
 {
     struct jinja_capture c;
-
     if (!jinja_work(r, s->len))
         return false;
     if (jinja_text_find(s, from, 0) == SIZE_MAX) {
@@ -162,7 +150,6 @@ static bool add_part(struct jinja_run *r, struct jinja_list *list, const struct 
                      size_t start, size_t end)
 {
     struct jinja_value part;
-
     return jinja_step(r) && jinja_text_slice(r, s, start, end, &part) &&
            jinja_list_add(r, list, part);
 }
@@ -171,10 +158,8 @@ static bool split_at(struct jinja_run *r, const struct jinja_string *s,
                      const struct jinja_string *sep, int64_t max, struct jinja_list *list)
 {
     size_t start = 0;
-
     for (; max != 0; max--) {
         size_t at = jinja_text_find(s, sep, start);
-
         if (at == SIZE_MAX)
             break;
         if (!add_part(r, list, s, start, at))
@@ -193,7 +178,6 @@ static size_t skip_word(const struct jinja_string *s, size_t pos)
 {
     while (pos < s->len) {
         size_t next = pos;
-
         if (jinja_utf8_is_space(jinja_utf8_next(s->bytes, s->len, &next)))
             break;
         pos = next;
@@ -205,10 +189,8 @@ static bool split_words(struct jinja_run *r, const struct jinja_string *s, int64
                         struct jinja_list *list)
 {
     size_t pos = skip_space(s, 0);
-
     for (; pos < s->len && max != 0; max--) {
         size_t end = skip_word(s, pos);
-
         if (!add_part(r, list, s, pos, end))
             return false;
         pos = skip_space(s, end);
@@ -218,7 +200,7 @@ static bool split_words(struct jinja_run *r, const struct jinja_string *s, int64
 
 static bool check_separator(struct jinja_run *r, const struct jinja_string *sep)
 {
-    return sep == NULL || sep->len > 0 ||
+    return !sep || sep->len > 0 ||
            jinja_fail(r, STATUS_INVALID, "split: expected a separator, found an empty string");
 }
 
@@ -226,11 +208,10 @@ bool jinja_strings_split(struct jinja_run *r, const struct jinja_string *s,
                          const struct jinja_string *sep, int64_t max, struct jinja_value *out)
 {
     struct jinja_list *list = jinja_list_new(r, 0);
-
-    if (list == NULL || !jinja_work(r, s->len) || !check_separator(r, sep))
+    if (!list || !jinja_work(r, s->len) || !check_separator(r, sep))
         return false;
     *out = jinja_list_value(list);
-    return sep != NULL ? split_at(r, s, sep, max, list) : split_words(r, s, max, list);
+    return sep ? split_at(r, s, sep, max, list) : split_words(r, s, max, list);
 }
 
 /* The last `max` separators only: split everywhere, then join the surplus at the front again. */
@@ -240,7 +221,6 @@ bool jinja_strings_rsplit(struct jinja_run *r, const struct jinja_string *s,
     struct jinja_list *list;
     const struct jinja_string *last;
     size_t surplus;
-
     if (!jinja_strings_split(r, s, sep, -1, out) || max < 0)
         return max < 0 && r->status == STATUS_OK;
     list = out->list;
@@ -248,7 +228,7 @@ bool jinja_strings_rsplit(struct jinja_run *r, const struct jinja_string *s,
         return true;
     surplus = list->count - (size_t)max - 1;
     last = list->items[surplus].s;
-    if (!jinja_text_slice(r, s, sep == NULL ? skip_space(s, 0) : 0,
+    if (!jinja_text_slice(r, s, !sep ? skip_space(s, 0) : 0,
                           (size_t)(last->bytes - s->bytes) + last->len, &list->items[surplus]))
         return false;
     list->items += surplus;
@@ -262,10 +242,8 @@ bool jinja_strings_lines(struct jinja_run *r, const struct jinja_string *s, bool
 {
     struct jinja_list *list = jinja_list_new(r, 0);
     size_t start = 0;
-
-    for (size_t i = 0; list != NULL && i < s->len; i++) {
+    for (size_t i = 0; list && i < s->len; i++) {
         size_t end = i;
-
         if (s->bytes[i] != '\n' && s->bytes[i] != '\r')
             continue;
         if (s->bytes[i] == '\r' && i + 1 < s->len && s->bytes[i + 1] == '\n')
@@ -274,7 +252,7 @@ bool jinja_strings_lines(struct jinja_run *r, const struct jinja_string *s, bool
             return false;
         start = i + 1;
     }
-    if (list == NULL || !jinja_work(r, s->len))
+    if (!list || !jinja_work(r, s->len))
         return false;
     *out = jinja_list_value(list);
     return start >= s->len || add_part(r, list, s, start, s->len);
@@ -295,7 +273,6 @@ bool jinja_strings_join(struct jinja_run *r, const struct jinja_list *list,
                         const struct jinja_string *sep, struct jinja_value *out)
 {
     struct jinja_capture c;
-
     jinja_capture_begin(&c);
     if (write_joined(r, &c.out, list, sep))
         return jinja_capture_end(r, &c, out);

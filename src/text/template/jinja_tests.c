@@ -100,7 +100,6 @@ static bool compare(struct jinja_run *r, int op, struct jinja_value x, struct ji
 {
     bool holds = false;
     bool ok = jinja_ops_compare(r, op, x, y, &holds);
-
     *out = jinja_bool(holds);
     return ok;
 }
@@ -151,7 +150,6 @@ static bool remainder_is(struct jinja_run *r, struct jinja_value v, struct jinja
                          int64_t wanted, struct jinja_value *out)
 {
     struct jinja_value left;
-
     return jinja_ops_binary(r, '%', v, divisor, &left) &&
            compare(r, OP_EQ, left, jinja_int(wanted), out);
 }

@@ -8,9 +8,8 @@
 static struct jinja_string *new_string(struct jinja_run *r, const char *bytes, size_t len,
                                        struct jinja_value *out)
 {
-    struct jinja_string *s = jinja_alloc(r, sizeof(*s));
-
-    if (s == NULL)
+    struct jinja_string *s = jinja_alloc(r, sizeof *s);
+    if (!s)
         return NULL;
     *s = (struct jinja_string){.bytes = bytes, .len = len};
     *out = (struct jinja_value){.type = JINJA_STRING, .s = s};
@@ -21,8 +20,7 @@ bool jinja_text_borrow(struct jinja_run *r, const char *bytes, size_t len, bool 
                        struct jinja_value *out)
 {
     struct jinja_string *s = new_string(r, bytes, len, out);
-
-    if (s != NULL)
+    if (s)
         s->trusted = trusted;
     return s != NULL;
 }
@@ -36,10 +34,9 @@ bool jinja_text_slice(struct jinja_run *r, const struct jinja_string *s, size_t 
                       struct jinja_value *out)
 {
     struct jinja_string *part = new_string(r, s->bytes + start, end - start, out);
-
-    if (part == NULL)
+    if (!part)
         return false;
-    part->origin = s->origin != NULL ? s->origin + start : NULL;
+    part->origin = s->origin ? s->origin + start : NULL;
     part->trusted = s->trusted;
     part->markup = s->markup;
     return true;
@@ -49,7 +46,7 @@ static void copy_origin(uint8_t *to, const struct jinja_string *s)
 {
     if (s->len == 0)
         return;
-    if (s->origin != NULL)
+    if (s->origin)
         memcpy(to, s->origin, s->len);
     else
         memset(to, s->trusted, s->len);
@@ -58,7 +55,7 @@ static void copy_origin(uint8_t *to, const struct jinja_string *s)
 /* One origin for both: no array is needed. */
 static bool same_origin(const struct jinja_string *a, const struct jinja_string *b)
 {
-    return a->origin == NULL && b->origin == NULL && a->trusted == b->trusted;
+    return !a->origin && !b->origin && a->trusted == b->trusted;
 }
 
 bool jinja_text_concat(struct jinja_run *r, const struct jinja_string *a,
@@ -67,21 +64,19 @@ bool jinja_text_concat(struct jinja_run *r, const struct jinja_string *a,
     size_t len = a->len + b->len; /* both are in memory: no overflow */
     struct jinja_string *s;
     char *bytes;
-
     if (a->len == 0 || b->len == 0) {
         *out = (struct jinja_value){.type = JINJA_STRING, .s = a->len == 0 ? b : a};
         return true;
     }
-    if (!jinja_work(r, len) || (bytes = jinja_alloc(r, len)) == NULL ||
-        (s = new_string(r, bytes, len, out)) == NULL)
+    if (!jinja_work(r, len) || !(bytes = jinja_alloc(r, len)) ||
+        !(s = new_string(r, bytes, len, out)))
         return false;
     memcpy(bytes, a->bytes, a->len);
     memcpy(bytes + a->len, b->bytes, b->len);
     s->trusted = a->trusted;
     if (!same_origin(a, b)) {
         uint8_t *origin = jinja_alloc(r, len);
-
-        if (origin == NULL)
+        if (!origin)
             return false;
         copy_origin(origin, a);
         copy_origin(origin + a->len, b);
@@ -93,20 +88,18 @@ bool jinja_text_concat(struct jinja_run *r, const struct jinja_string *a,
 size_t jinja_text_find(const struct jinja_string *s, const struct jinja_string *needle, size_t from)
 {
     const char *at;
-
     if (from > s->len || needle->len > s->len - from)
         return SIZE_MAX;
     if (needle->len == 0)
         return from;
     at = memmem(s->bytes + from, s->len - from, needle->bytes, needle->len);
-    return at != NULL ? (size_t)(at - s->bytes) : SIZE_MAX;
+    return at ? (size_t)(at - s->bytes) : SIZE_MAX;
 }
 
 bool jinja_text_subscript(struct jinja_run *r, const struct jinja_string *s, int64_t index,
                           struct jinja_value *out, bool *found)
 {
     size_t start = 0, end;
-
     *found = false;
     if (!jinja_work(r, s->len))
         return false;
@@ -146,17 +139,15 @@ static bool capture_value(struct jinja_run *r, const struct jinja_capture *c,
     const char *origin = c->origin.data;
     char *bytes = jinja_alloc(r, len);
     struct jinja_string *s;
-
-    if (bytes == NULL || (s = new_string(r, bytes, len, out)) == NULL || !jinja_work(r, len))
+    if (!bytes || !(s = new_string(r, bytes, len, out)) || !jinja_work(r, len))
         return false;
     if (len == 0)
         return true;
     memcpy(bytes, c->text.data, len);
     s->trusted = origin[0] != 0;
-    if (memchr(origin, !s->trusted, len) != NULL) {
+    if (memchr(origin, !s->trusted, len)) {
         uint8_t *copy = jinja_alloc(r, len);
-
-        if (copy == NULL)
+        if (!copy)
             return false;
         memcpy(copy, origin, len);
         s->origin = copy;
@@ -167,7 +158,6 @@ static bool capture_value(struct jinja_run *r, const struct jinja_capture *c,
 bool jinja_capture_end(struct jinja_run *r, struct jinja_capture *c, struct jinja_value *out)
 {
     bool ok = capture_value(r, c, out);
-
     jinja_capture_drop(c);
     return ok;
 }
@@ -175,7 +165,7 @@ bool jinja_capture_end(struct jinja_run *r, struct jinja_capture *c, struct jinj
 /* Room for len bytes in both buffers. */
 static bool reserve(struct jinja_run *r, struct jinja_out *out, size_t len)
 {
-    if (buf_reserve(out->text, len) && (out->origin == NULL || buf_reserve(out->origin, len)))
+    if (buf_reserve(out->text, len) && (!out->origin || buf_reserve(out->origin, len)))
         return jinja_work(r, len);
     if (out->text->limit > 0 && len > out->text->limit - out->text->len)
         return jinja_fail(r, STATUS_TOO_LARGE, "expected at most %u bytes of output, found more",
@@ -187,7 +177,6 @@ bool jinja_out_bytes(struct jinja_run *r, struct jinja_out *out, const char *byt
                      bool trusted)
 {
     struct jinja_string s = {.bytes = bytes, .len = len, .trusted = trusted};
-
     return jinja_out_string(r, out, &s);
 }
 
@@ -203,7 +192,7 @@ bool jinja_out_string(struct jinja_run *r, struct jinja_out *out, const struct j
     if (!reserve(r, out, s->len))
         return false;
     buf_append(out->text, s->bytes, s->len);
-    if (out->origin != NULL) {
+    if (out->origin) {
         copy_origin((uint8_t *)out->origin->data + out->origin->len, s);
         out->origin->len += s->len;
         out->origin->data[out->origin->len] = '\0';

@@ -24,7 +24,6 @@ static bool is_continuation(char c)
 size_t jinja_utf8_count(const char *bytes, size_t len)
 {
     size_t count = 0;
-
     for (size_t i = 0; i < len; i++)
         count += !is_continuation(bytes[i]);
     return count;
@@ -35,7 +34,6 @@ uint32_t jinja_utf8_next(const char *bytes, size_t len, size_t *pos)
     uint8_t lead = (uint8_t)bytes[*pos];
     size_t n = sequence_len(lead);
     uint32_t code = lead;
-
     if (n > 1 && n <= len - *pos) {
         code = utf8_code_point(bytes + *pos, n);
         *pos += n;
@@ -80,10 +78,8 @@ bool jinja_utf8_is_space(uint32_t code)
 size_t jinja_utf8_space_prefix(const char *bytes, size_t len)
 {
     size_t pos = 0;
-
     while (pos < len) {
         size_t next = pos;
-
         if (!jinja_utf8_is_space(jinja_utf8_next(bytes, len, &next)))
             break;
         pos = next;
@@ -95,7 +91,6 @@ size_t jinja_utf8_trimmed_len(const char *bytes, size_t len)
 {
     while (len > 0) {
         size_t start = jinja_utf8_before(bytes, len), pos = start;
-
         if (!jinja_utf8_is_space(jinja_utf8_next(bytes, len, &pos)))
             break;
         len = start;

@@ -21,7 +21,6 @@ const char *jinja_type_name(struct jinja_value v)
         [JINJA_FUNCTION] = "function",
         [JINJA_METHOD] = "method",
     };
-
     return v.type < JINJA_TYPES ? names[v.type] : "?";
 }
 
@@ -79,7 +78,6 @@ bool jinja_string_is(const struct jinja_string *s, const char *text)
 uint32_t jinja_hash(const char *bytes, size_t len)
 {
     uint32_t hash = 2166136261u;
-
     for (size_t i = 0; i < len; i++)
         hash = (hash ^ (uint8_t)bytes[i]) * 16777619u;
     return hash ? hash : 1;

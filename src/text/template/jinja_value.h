@@ -37,8 +37,8 @@ enum jinja_type {
 };
 
 struct jinja_string {
-    const char *bytes;     // (len)
-    const uint8_t *origin; // (len) or NULL
+    const char *bytes;     /* (len) */
+    const uint8_t *origin; /* (len) or NULL */
     size_t len;
     bool trusted; /* the origin of every byte when `origin` is NULL */
     bool markup;  /* see jinja_markup.h */
@@ -62,7 +62,7 @@ struct jinja_value {
 };
 
 struct jinja_list {
-    struct jinja_value *items; // (count)
+    struct jinja_value *items; /* (count) */
     size_t count;
     size_t cap;
 };
@@ -75,7 +75,7 @@ struct jinja_pair {
 
 /* In order of insertion, searched from the front: the dicts of a chat have a handful of keys. */
 struct jinja_dict {
-    struct jinja_pair *pairs; // (count)
+    struct jinja_pair *pairs; /* (count) */
     size_t count;
     size_t cap;
 };

@@ -16,13 +16,12 @@ void jinja_write_float(double f, char out[JINJA_FLOAT_SIZE])
 {
     char digits[JINJA_FLOAT_SIZE];
     int precision = 0, exponent;
-
     if (isnan(f) || isinf(f)) {
         snprintf(out, JINJA_FLOAT_SIZE, "%s", isnan(f) ? "nan" : f < 0 ? "-inf" : "inf");
         return;
     }
     do {
-        snprintf(digits, sizeof(digits), "%.*e", precision, f);
+        snprintf(digits, sizeof digits, "%.*e", precision, f);
     } while (strtod(digits, NULL) != f && ++precision < 17);
     exponent = atoi(strchr(digits, 'e') + 1);
     if (exponent < -4 || exponent >= 16)
@@ -69,9 +68,8 @@ static int repr_escape(uint32_t code, char quote, char out[16])
 static bool repr_string(struct jinja_run *r, struct jinja_out *out, const struct jinja_string *s)
 {
     bool single = memchr(s->bytes, '\'', s->len) != NULL;
-    char quote = single && memchr(s->bytes, '"', s->len) == NULL ? '"' : '\'';
+    char quote = single && !memchr(s->bytes, '"', s->len) ? '"' : '\'';
     size_t pos = 0;
-
     if (!jinja_out_bytes(r, out, &quote, 1, false))
         return false;
     while (pos < s->len) {
@@ -79,10 +77,9 @@ static bool repr_string(struct jinja_run *r, struct jinja_out *out, const struct
         char escape[16];
         int n = repr_escape(jinja_utf8_next(s->bytes, s->len, &pos), quote, escape);
         struct jinja_string part = {.bytes = s->bytes + start,
-                                    .origin = s->origin != NULL ? s->origin + start : NULL,
+                                    .origin = s->origin ? s->origin + start : NULL,
                                     .len = pos - start,
                                     .trusted = s->trusted};
-
         if (n > 0 ? !jinja_out_bytes(r, out, escape, (size_t)n, false)
                   : !jinja_out_string(r, out, &part))
             return false;
@@ -93,7 +90,6 @@ static bool repr_string(struct jinja_run *r, struct jinja_out *out, const struct
 static bool repr_list(struct jinja_run *r, struct jinja_out *out, struct jinja_value v)
 {
     bool tuple = v.type == JINJA_TUPLE;
-
     if (!jinja_out_puts(r, out, tuple ? "(" : "[", false))
         return false;
     for (size_t i = 0; i < v.list->count; i++) {
@@ -120,7 +116,6 @@ static bool repr_dict(struct jinja_run *r, struct jinja_out *out, const struct j
 static bool write_scalar(struct jinja_run *r, struct jinja_out *out, struct jinja_value v)
 {
     char text[64];
-
     switch (v.type) {
     case JINJA_UNSET:
     case JINJA_UNDEFINED:
@@ -130,13 +125,13 @@ static bool write_scalar(struct jinja_run *r, struct jinja_out *out, struct jinj
     case JINJA_BOOL:
         return jinja_out_puts(r, out, v.b ? "True" : "False", false);
     case JINJA_INT:
-        snprintf(text, sizeof(text), "%" PRId64, v.i);
+        snprintf(text, sizeof text, "%" PRId64, v.i);
         break;
     case JINJA_FLOAT:
         jinja_write_float(v.f, text);
         break;
     default:
-        snprintf(text, sizeof(text), "<%s>", jinja_type_name(v));
+        snprintf(text, sizeof text, "<%s>", jinja_type_name(v));
     }
     return jinja_out_puts(r, out, text, false);
 }
@@ -144,7 +139,6 @@ static bool write_scalar(struct jinja_run *r, struct jinja_out *out, struct jinj
 static bool write_repr(struct jinja_run *r, struct jinja_out *out, struct jinja_value v)
 {
     bool ok;
-
     if (!jinja_enter(r))
         return false;
     if (v.type == JINJA_STRING)
@@ -173,7 +167,6 @@ bool jinja_write_str(struct jinja_run *r, struct jinja_out *out, struct jinja_va
 bool jinja_text_str(struct jinja_run *r, struct jinja_value v, struct jinja_value *out)
 {
     struct jinja_capture c;
-
     if (v.type == JINJA_STRING) {
         *out = v;
         return true;
@@ -203,9 +196,8 @@ static bool dump_puts(struct dump_writer *w, const char *text)
 static int dump_escape(uint32_t code, bool ascii, char out[16])
 {
     static const char from[] = "\"\\\n\r\t\f\b", to[] = "\"\\nrtfb";
-    const char *at = code < 0x80 ? memchr(from, (int)code, sizeof(from) - 1) : NULL;
-
-    if (at != NULL)
+    const char *at = code < 0x80 ? memchr(from, (int)code, sizeof from - 1) : NULL;
+    if (at)
         return snprintf(out, 16, "\\%c", to[at - from]);
     if (code < 0x20 || (ascii && code >= 0x7f && code < 0x10000))
         return snprintf(out, 16, "\\u%04" PRIx32, code);
@@ -219,7 +211,6 @@ static int dump_escape(uint32_t code, bool ascii, char out[16])
 static bool dump_string(struct dump_writer *w, const struct jinja_string *s)
 {
     size_t run = 0, pos = 0;
-
     if (!dump_puts(w, "\""))
         return false;
     while (pos < s->len) {
@@ -227,7 +218,6 @@ static bool dump_string(struct dump_writer *w, const struct jinja_string *s)
         char escape[16];
         int n =
             dump_escape(jinja_utf8_next(s->bytes, s->len, &pos), w->format->ensure_ascii, escape);
-
         if (n == 0)
             continue;
         if (!jinja_out_bytes(w->r, w->out, s->bytes + run, start - run, false) ||
@@ -241,8 +231,7 @@ static bool dump_string(struct dump_writer *w, const struct jinja_string *s)
 static bool dump_newline(struct dump_writer *w)
 {
     const struct jinja_string *indent = w->format->indent;
-
-    if (indent == NULL)
+    if (!indent)
         return true;
     if (!dump_puts(w, "\n"))
         return false;
@@ -257,7 +246,6 @@ static bool dump_newline(struct dump_writer *w)
 static bool dump_separate(struct dump_writer *w, size_t i)
 {
     const struct jinja_string *s = w->format->item_separator;
-
     return (i == 0 || jinja_out_bytes(w->r, w->out, s->bytes, s->len, false)) && dump_newline(w);
 }
 
@@ -281,7 +269,6 @@ static bool dump_key(struct dump_writer *w, struct jinja_value key)
 {
     const struct jinja_string *s = w->format->key_separator;
     bool ok;
-
     if (key.type == JINJA_STRING)
         ok = dump_string(w, key.s);
     else
@@ -295,34 +282,31 @@ static int compare_pairs(const void *a, const void *b)
     const struct jinja_string *y = (*(struct jinja_pair *const *)b)->key.s;
     size_t len = x->len < y->len ? x->len : y->len;
     int order = len > 0 ? memcmp(x->bytes, y->bytes, len) : 0;
-
     return order != 0 ? order : (x->len > y->len) - (x->len < y->len);
 }
 
 /* The pairs in the order to write them in. */
 static const struct jinja_pair **dump_order(struct dump_writer *w, const struct jinja_dict *dict)
 {
-    const struct jinja_pair **order = jinja_array(w->r, dict->count, sizeof(*order));
+    const struct jinja_pair **order = jinja_array(w->r, dict->count, sizeof *order);
     bool strings = true;
-
-    for (size_t i = 0; order != NULL && i < dict->count; i++) {
+    for (size_t i = 0; order && i < dict->count; i++) {
         order[i] = &dict->pairs[i];
         strings = strings && dict->pairs[i].key.type == JINJA_STRING;
     }
-    if (order != NULL && w->format->sort_keys && strings)
-        qsort(order, dict->count, sizeof(*order), compare_pairs);
+    if (order && w->format->sort_keys && strings)
+        qsort(order, dict->count, sizeof *order, compare_pairs);
     return order;
 }
 
 static bool dump_dict(struct dump_writer *w, const struct jinja_dict *dict)
 {
     const struct jinja_pair **order;
-
     if (dict->count == 0)
         return dump_puts(w, "{}");
     order = dump_order(w, dict);
     w->level++;
-    if (order == NULL || !dump_puts(w, "{"))
+    if (!order || !dump_puts(w, "{"))
         return false;
     for (size_t i = 0; i < dict->count; i++) {
         if (!dump_separate(w, i) || !dump_key(w, order[i]->key) || !dump_value(w, order[i]->value))
@@ -335,7 +319,6 @@ static bool dump_dict(struct dump_writer *w, const struct jinja_dict *dict)
 static bool dump_float(struct dump_writer *w, double f)
 {
     char text[JINJA_FLOAT_SIZE];
-
     jinja_write_float(f, text);
     if (isnan(f))
         return dump_puts(w, "NaN");
@@ -369,7 +352,6 @@ static bool dump_any(struct dump_writer *w, struct jinja_value v)
 static bool dump_value(struct dump_writer *w, struct jinja_value v)
 {
     bool ok;
-
     if (!jinja_enter(w->r))
         return false;
     ok = dump_any(w, v);
@@ -381,6 +363,5 @@ bool jinja_write_json(struct jinja_run *r, struct jinja_out *out, struct jinja_v
                       const struct jinja_json_format *format)
 {
     struct dump_writer w = {.r = r, .out = out, .format = format};
-
     return dump_value(&w, v);
 }

@@ -28,7 +28,7 @@ struct bpe_cached {
     int32_t ids[CACHE_IDS];
 };
 
-/* ---- what waits to be merged: rank in the high half, left symbol in the low half ---- */
+/* --- what waits to be merged: rank in the high half, left symbol in the low half ------------ */
 
 static void wait_for(struct bpe_scratch *s, uint32_t left)
 {
@@ -36,7 +36,7 @@ static void wait_for(struct bpe_scratch *s, uint32_t left)
         bpe_queue_push(&s->queue, (uint64_t)s->symbols[left].rank << 32 | left);
 }
 
-/* ---- symbols ---- */
+/* --- symbols -------------------------------------------------------------------------------- */
 
 /* A word, or a part of one that no piece reaches across. */
 struct word {
@@ -49,7 +49,6 @@ static void rank_pair(const struct bpe *b, const struct word *w, struct bpe_symb
                       uint32_t i)
 {
     struct bpe_symbol *left = &symbols[i];
-
     left->rank = BPE_NO_RANK;
     if (left->next == NO_SYMBOL)
         return;
@@ -103,7 +102,6 @@ static size_t load_character(const struct bpe *b, const char *bytes, size_t len,
                              struct bpe_symbol *symbols)
 {
     unsigned char first = (unsigned char)bytes[0];
-
     symbols[0].id = first < 128 ? b->ascii_ids[first] : vocab_find(b->vocab, bytes, len, false);
     if (symbols[0].id >= 0 || !b->merges)
         return len;
@@ -119,7 +117,6 @@ static size_t load_character(const struct bpe *b, const char *bytes, size_t len,
 static void link_symbols(const struct bpe *b, const struct word *w, struct bpe_symbol *symbols)
 {
     uint32_t prev = NO_SYMBOL;
-
     for (uint32_t at = 0; at < w->len;) {
         size_t n = 1, each = 1;
         if (b->rules.characters) {
@@ -140,7 +137,6 @@ static void link_symbols(const struct bpe *b, const struct word *w, struct bpe_s
 static void load_word(const struct bpe *b, const struct word *w, struct bpe_scratch *s)
 {
     struct bpe_symbol *symbols = s->symbols;
-
     link_symbols(b, w, symbols);
     bpe_queue_clear(&s->queue);
     for (uint32_t i = 0; i != NO_SYMBOL; i = symbols[i].next) {
@@ -154,7 +150,6 @@ static void merge_pair(const struct bpe *b, const struct word *w, struct bpe_scr
 {
     struct bpe_symbol *symbols = s->symbols, *left = &symbols[i];
     uint32_t gone = left->next;
-
     left->id = left->merged;
     left->next = symbols[gone].next;
     symbols[gone].rank = BPE_NO_RANK;
@@ -168,13 +163,12 @@ static void merge_pair(const struct bpe *b, const struct word *w, struct bpe_scr
     wait_for(s, left->prev);
 }
 
-/* ---- ids ---- */
+/* --- ids ------------------------------------------------------------------------------------ */
 
 static bool put(const struct bpe *b, struct bpe_scratch *s, int32_t id, struct tokens *out)
 {
     bool unk = id == b->rules.unk;
     bool skip = id < 0 || (unk && b->rules.fuse_unk && s->after_unk);
-
     s->after_unk = unk;
     return skip || tokens_push(out, id);
 }
@@ -195,7 +189,6 @@ static bool put_symbols(const struct bpe *b, const struct word *w, struct bpe_sc
                         struct tokens *out)
 {
     const struct bpe_symbol *symbols = s->symbols;
-
     for (uint32_t i = 0, next; i != NO_SYMBOL; i = next) {
         next = symbols[i].next;
         size_t len = (next == NO_SYMBOL ? w->len : next) - i;
@@ -223,12 +216,11 @@ static bool encode_part(const struct bpe *b, const struct word *w, struct bpe_sc
     return put_symbols(b, w, s, out);
 }
 
-/* ---- words that come again ---- */
+/* --- words that come again ------------------------------------------------------------------ */
 
 static struct bpe_cached *cache_slot(const struct bpe_scratch *s, const char *word, size_t len)
 {
     uint64_t h = len;
-
     for (size_t i = 0; i < len; i++)
         h = (h ^ (unsigned char)word[i]) * 0x9e3779b97f4a7c15u;
     return &s->cache[h >> 52];
@@ -267,7 +259,6 @@ static bool encode_cached(const struct bpe *b, const struct word *w, struct bpe_
 {
     size_t before = out->count;
     bool done = false;
-
     if (!s->cache || w->len > CACHE_WORD || w->len < 2)
         return encode_part(b, w, s, out);
     struct bpe_cached *c = cache_slot(s, w->bytes, w->len);
@@ -288,7 +279,6 @@ static uint32_t part_end(const struct bpe *b, const struct word *w, uint32_t fro
 {
     size_t n = 1;
     uint32_t at = from;
-
     (void)utf8_step(w->bytes + at, w->len - at, &n);
     while (at + n < w->len) {
         uint32_t next = at + (uint32_t)n;

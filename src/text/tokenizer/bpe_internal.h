@@ -19,7 +19,6 @@ struct bpe_merge {
 static inline struct bpe_merge *bpe_find_merge(const struct bpe *b, int32_t left, int32_t right)
 {
     uint64_t h = ((uint64_t)(uint32_t)left << 32 | (uint32_t)right) * 0x9e3779b97f4a7c15u;
-
     for (uint32_t at = (uint32_t)(h >> 32);; at++) {
         struct bpe_merge *m = &b->merges[at & b->merge_mask];
         if (m->rank == BPE_NO_RANK || (m->left == left && m->right == right))

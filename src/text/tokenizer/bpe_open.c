@@ -27,7 +27,6 @@ static bool add_merge(struct bpe *b, struct bpe_text left_text, struct bpe_text 
 {
     char joined[2 * LIMIT_TOKEN_BYTES];
     size_t left_len, right_len;
-
     if (!to_key(b, left_text, joined, &left_len) ||
         !to_key(b, right_text, joined + left_len, &right_len))
         return false;
@@ -45,11 +44,10 @@ static bool add_merge(struct bpe *b, struct bpe_text left_text, struct bpe_text 
 static enum status open_merges(struct bpe *b, const struct bpe_list *list, struct err *err)
 {
     size_t slots = 16;
-
     while (slots < 2 * (size_t)list->count)
         slots *= 2;
     b->merges = mem_array(slots, sizeof *b->merges);
-    if (b->merges == NULL)
+    if (!b->merges)
         return err_set(err, STATUS_NO_MEMORY, "no memory for %u merges", list->count);
     b->merge_mask = (uint32_t)(slots - 1);
     for (size_t i = 0; i < slots; i++)
@@ -65,13 +63,12 @@ static enum status open_merges(struct bpe *b, const struct bpe_list *list, struc
     return STATUS_OK;
 }
 
-/* ---- scores ---- */
+/* --- scores --------------------------------------------------------------------------------- */
 
 static int by_score(const void *a, const void *b, void *scores)
 {
     const float *score = scores;
     float x = score[*(const uint32_t *)a], y = score[*(const uint32_t *)b];
-
     return (x < y) - (x > y); /* the highest first */
 }
 
@@ -80,9 +77,8 @@ static enum status open_ranks(struct bpe *b, const float *scores, struct err *er
 {
     uint32_t count = b->vocab->count, rank = 0;
     uint32_t *order = mem_array(count, sizeof *order);
-
     b->ranks = mem_array(count, sizeof *b->ranks);
-    if (order == NULL || b->ranks == NULL) {
+    if (!order || !b->ranks) {
         mem_free(order);
         return err_set(err, STATUS_NO_MEMORY, "no memory for the ranks of %u tokens", count);
     }
@@ -97,7 +93,7 @@ static enum status open_ranks(struct bpe *b, const float *scores, struct err *er
     return STATUS_OK;
 }
 
-/* ---- what both need ---- */
+/* --- what both need ------------------------------------------------------------------------- */
 
 static void open_bytes(struct bpe *b)
 {
@@ -122,7 +118,6 @@ static void open_bytes(struct bpe *b)
 static void note_joins(struct bpe *b, const char *key, size_t len)
 {
     size_t n, next_n;
-
     if (len == 0)
         return;
     (void)utf8_step(key, len, &n);
@@ -140,7 +135,7 @@ static enum status open_common(struct bpe *b, struct err *err)
     if (!b->rules.characters)
         return STATUS_OK;
     b->joins = mem_array(256 * 4, sizeof *b->joins);
-    if (b->joins == NULL)
+    if (!b->joins)
         return err_set(err, STATUS_NO_MEMORY, "no memory for a tokenizer");
     for (uint32_t i = 0; i < b->vocab->count; i++) {
         size_t len;

@@ -46,13 +46,12 @@ static inline void bpe_queue_clear(struct bpe_queue *q)
     q->n_lists = 0;
 }
 
-/* ---- the heap ---- */
+/* --- the heap ------------------------------------------------------------------------------- */
 
 static inline void bpe_queue_sift_down(uint64_t *heap, size_t len)
 {
     uint64_t key = heap[0];
     size_t at = 0;
-
     for (size_t child; (child = 4 * at + 1) < len; at = child) {
         size_t end = child + 4 < len ? child + 4 : len;
         for (size_t other = child + 1; other < end; other++)
@@ -68,7 +67,6 @@ static inline void bpe_queue_sift_down(uint64_t *heap, size_t len)
 static inline void bpe_queue_heap_push(struct bpe_queue *q, uint64_t key)
 {
     size_t at = q->heap_len++;
-
     for (; at > 0 && q->heap[(at - 1) / 4] > key; at = (at - 1) / 4)
         q->heap[at] = q->heap[(at - 1) / 4];
     q->heap[at] = key;
@@ -77,19 +75,17 @@ static inline void bpe_queue_heap_push(struct bpe_queue *q, uint64_t key)
 static inline uint64_t bpe_queue_heap_pop(struct bpe_queue *q)
 {
     uint64_t top = q->heap[0];
-
     q->heap[0] = q->heap[--q->heap_len];
     if (q->heap_len > 0)
         bpe_queue_sift_down(q->heap, q->heap_len);
     return top;
 }
 
-/* ---- the lists ---- */
+/* --- the lists ------------------------------------------------------------------------------ */
 
 static inline bool bpe_queue_append(struct bpe_queue *q, uint64_t key)
 {
     int k = 0;
-
     while (k < q->n_lists && q->heads[k] != BPE_QUEUE_NONE && q->lasts[k] > key)
         k++;
     if (k == BPE_QUEUE_LISTS || q->n_nodes == BPE_QUEUE_END)
@@ -116,7 +112,6 @@ static inline uint64_t bpe_queue_take(struct bpe_queue *q, int k)
 {
     uint64_t key = q->heads[k];
     uint32_t node = q->first[k];
-
     if (node == q->tail[k]) {
         q->heads[k] = BPE_QUEUE_NONE;
     } else {
@@ -128,7 +123,7 @@ static inline uint64_t bpe_queue_take(struct bpe_queue *q, int k)
     return key;
 }
 
-/* ---- both ---- */
+/* --- both ----------------------------------------------------------------------------------- */
 
 /* key < BPE_QUEUE_NONE */
 static inline void bpe_queue_push(struct bpe_queue *q, uint64_t key)
@@ -142,7 +137,6 @@ static inline uint64_t bpe_queue_pop(struct bpe_queue *q)
 {
     uint64_t least = q->heap_len > 0 ? q->heap[0] : BPE_QUEUE_NONE;
     int from = -1;
-
     for (int k = 0; k < q->n_lists; k++) {
         if (q->heads[k] < least) {
             least = q->heads[k];

@@ -18,7 +18,6 @@ static int byte_of(uint32_t cp)
 bool byte_level_decode(const char *text, size_t len, char *out, size_t *n)
 {
     size_t step;
-
     *n = 0;
     for (size_t at = 0; at < len; at += step) {
         if (utf8_step(text + at, len - at, &step) != UTF8_WHOLE)

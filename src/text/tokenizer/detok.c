@@ -16,7 +16,6 @@ static size_t put_replacement(char *out)
 static size_t settle_held(struct detok *d, const char *bytes, size_t len, char *out, size_t *wrote)
 {
     size_t taken = 0;
-
     while (d->n_held > 0 && taken < len) {
         size_t n;
         d->held[d->n_held] = (unsigned char)bytes[taken];
@@ -41,7 +40,6 @@ size_t detok_push(struct detok *d, const char *bytes, size_t len, char *out)
 {
     size_t wrote = 0;
     size_t at = settle_held(d, bytes, len, out, &wrote);
-
     while (at < len) {
         size_t n = utf8_valid_prefix(bytes + at, len - at);
         memcpy(out + wrote, bytes + at, n);

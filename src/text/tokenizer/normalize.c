@@ -23,7 +23,7 @@ static enum status no_memory(struct err *err)
     return err_set(err, STATUS_NO_MEMORY, "no memory to normalize a text");
 }
 
-/* ---- writing ---- */
+/* --- writing -------------------------------------------------------------------------------- */
 
 /* text[from, from + n) as it is. */
 static void copy(const struct run *r, size_t from, size_t n)
@@ -37,7 +37,6 @@ static void copy(const struct run *r, size_t from, size_t n)
 static void put(const struct run *r, const char *bytes, size_t n, size_t from, size_t from_n)
 {
     char trusted = 1;
-
     buf_append(&r->out->bytes, bytes, n);
     if (!r->trusted)
         return;
@@ -47,7 +46,7 @@ static void put(const struct run *r, const char *bytes, size_t n, size_t from, s
         buf_putc(&r->out->trusted, trusted);
 }
 
-/* ---- the normalization forms ---- */
+/* --- the normalization forms ---------------------------------------------------------------- */
 
 static bool reserve(struct normalize_scratch *s, size_t count)
 {
@@ -55,7 +54,7 @@ static bool reserve(struct normalize_scratch *s, size_t count)
         return true;
     size_t cap = count + count / 2 + 64;
     int32_t *grown = mem_resize(s->code_points, cap * sizeof *grown);
-    if (grown == NULL)
+    if (!grown)
         return false;
     s->code_points = grown;
     s->cap = cap;
@@ -72,7 +71,6 @@ static unsigned combining_class(int32_t code_point)
 static bool sort_marks(int32_t *marks, size_t n)
 {
     uint32_t starts[257] = {0};
-
     if (n <= 16) {
         for (size_t i = 1; i < n; i++) {
             int32_t mark = marks[i];
@@ -84,7 +82,7 @@ static bool sort_marks(int32_t *marks, size_t n)
         return true;
     }
     int32_t *sorted = mem_alloc(n * sizeof *sorted);
-    if (sorted == NULL)
+    if (!sorted)
         return false;
     for (size_t i = 0; i < n; i++)
         starts[combining_class(marks[i]) + 1]++;
@@ -113,7 +111,6 @@ static utf8proc_option_t options_of(enum normalize_kind kind)
 {
     bool composed = kind == NORMALIZE_NFC || kind == NORMALIZE_NFKC;
     bool compatible = kind == NORMALIZE_NFKC || kind == NORMALIZE_NFKD;
-
     return (utf8proc_option_t)(UTF8PROC_STABLE |
                                (composed ? UTF8PROC_COMPOSE : UTF8PROC_DECOMPOSE) |
                                (compatible ? UTF8PROC_COMPAT : 0));
@@ -126,7 +123,6 @@ static bool decompose(const struct run *r, size_t from, size_t n, size_t *count)
     struct normalize_scratch *s = r->scratch;
     utf8proc_option_t options = options_of(r->step->kind);
     size_t step;
-
     *count = 0;
     for (size_t at = from; at < from + n; at += step) {
         int boundary = 0;
@@ -146,7 +142,6 @@ static bool decompose(const struct run *r, size_t from, size_t n, size_t *count)
 static enum status compose(const struct run *r, size_t from, size_t n)
 {
     size_t count;
-
     if (!decompose(r, from, n, &count) || !sort_all_marks(r->scratch->code_points, count))
         return no_memory(r->err);
     if (options_of(r->step->kind) & UTF8PROC_COMPOSE) {
@@ -171,7 +166,7 @@ static enum status compose(const struct run *r, size_t from, size_t n)
     }
     out->len = before; /* the same bytes again, now with what they are made of */
     char *again = mem_strndup(out->data + before, wrote);
-    if (again == NULL)
+    if (!again)
         return no_memory(r->err);
     put(r, again, wrote, from, n);
     mem_free(again);
@@ -184,7 +179,6 @@ static enum status run_form(const struct run *r)
 {
     unsigned char plain = r->step->kind == NORMALIZE_NFC ? 0xcc : 0x80; /* lead bytes below */
     enum status status = STATUS_OK;
-
     for (size_t at = 0, end; status == STATUS_OK && at < r->len; at = end) {
         end = at;
         while (end < r->len && (unsigned char)r->text[end] < plain)
@@ -208,12 +202,11 @@ static enum status run_form(const struct run *r)
     return status;
 }
 
-/* ---- the other steps ---- */
+/* --- the other steps ------------------------------------------------------------------------ */
 
 static enum status run_lowercase(const struct run *r)
 {
     size_t n;
-
     for (size_t at = 0; at < r->len; at += n) {
         (void)utf8_step(r->text + at, r->len - at, &n);
         utf8proc_int32_t c = (utf8proc_int32_t)utf8_code_point(r->text + at, n);
@@ -242,7 +235,6 @@ static bool is_space(uint32_t c)
 static enum status run_strip(const struct run *r)
 {
     size_t first = r->len, last = 0, n;
-
     for (size_t at = 0; at < r->len; at += n) {
         (void)utf8_step(r->text + at, r->len - at, &n);
         if (is_space(utf8_code_point(r->text + at, n)))
@@ -271,7 +263,6 @@ static enum status run_replace_text(const struct run *r)
 {
     const char *from = r->step->from, *to = r->step->to;
     size_t n = strlen(from), to_len = strlen(to), at = 0;
-
     while (at < r->len) {
         const char *found = memmem(r->text + at, r->len - at, from, n);
         size_t place = found ? (size_t)(found - r->text) : r->len;
@@ -307,7 +298,6 @@ static enum status run_one_space(const struct run *r)
 {
     bool pending = false;
     size_t wrote = r->out->bytes.len;
-
     for (size_t at = 0; at < r->len; at++) {
         if (r->text[at] == ' ') {
             pending = r->out->bytes.len > wrote;
@@ -333,12 +323,11 @@ static enum status (*const runs[])(const struct run *r) = {
     [NORMALIZE_ONE_SPACE] = run_one_space,
 };
 
-/* ---- all of them ---- */
+/* --- all of them ---------------------------------------------------------------------------- */
 
 static enum status repair(const struct run *r)
 {
     size_t n;
-
     for (size_t at = 0; at < r->len; at += n) {
         n = utf8_valid_prefix(r->text + at, r->len - at);
         if (n > 0) {
@@ -355,7 +344,6 @@ static enum status repair(const struct run *r)
 static enum status take_step(struct run *r, enum status (*step)(const struct run *r))
 {
     struct normalize_scratch *s = r->scratch;
-
     r->out = &s->text[r->out == &s->text[0]];
     buf_clear(&r->out->bytes);
     buf_clear(&r->out->trusted);
@@ -375,7 +363,6 @@ enum status normalize_run(const struct normalize *n, struct normalize_scratch *s
 {
     struct run r = {.scratch = s, .text = text, .len = len, .trusted = trusted, .err = err};
     enum status status = STATUS_OK;
-
     if (utf8_valid_prefix(text, len) < len)
         status = take_step(&r, repair);
     for (int i = 0; status == STATUS_OK && i < n->n_steps; i++) {

@@ -55,13 +55,12 @@ enum status pretok_add_split(struct pretok *p, const char *regex, enum pretok_be
 {
     struct pretok_step step = {.kind = PRETOK_SPLIT, .behavior = behavior, .invert = invert};
     enum status status = regex_open(&step.regex, regex, strlen(regex), false, name, err);
-
     return status == STATUS_OK ? pretok_add(p, step, err) : status;
 }
 
 void pretok_close(struct pretok *p)
 {
-    if (p == NULL)
+    if (!p)
         return;
     for (int i = 0; i < p->n_steps; i++)
         close_step(&p->steps[i]);
@@ -71,11 +70,10 @@ void pretok_close(struct pretok *p)
 struct pretok_scratch *pretok_scratch_open(void)
 {
     struct pretok_scratch *s = mem_zalloc(sizeof *s);
-
-    if (s == NULL)
+    if (!s)
         return NULL;
     s->regex = regex_scratch_open();
-    if (s->regex == NULL) {
+    if (!s->regex) {
         pretok_scratch_close(s);
         return NULL;
     }
@@ -84,7 +82,7 @@ struct pretok_scratch *pretok_scratch_open(void)
 
 void pretok_scratch_close(struct pretok_scratch *s)
 {
-    if (s == NULL)
+    if (!s)
         return;
     for (int i = 0; i < PRETOK_STEPS; i++)
         buf_fini(&s->rewritten[i]);
@@ -92,7 +90,7 @@ void pretok_scratch_close(struct pretok_scratch *s)
     mem_free(s);
 }
 
-/* ---- splitting ---- */
+/* --- splitting ------------------------------------------------------------------------------ */
 
 static enum status split_part(const struct split *s, int level, const struct pretok_text *t);
 
@@ -100,7 +98,6 @@ static enum status next_level(const struct split *s, int level, const struct pre
                               size_t from, size_t end)
 {
     struct pretok_text part = {t->bytes + from, end - from, t->first && from == 0};
-
     return split_part(s, level + 1, &part);
 }
 
@@ -130,7 +127,6 @@ static enum status flush(const struct split *s, int level, const struct pretok_t
                          struct pending *p)
 {
     bool any = p->any;
-
     p->any = false;
     return any ? next_level(s, level, t, p->from, p->end) : STATUS_OK;
 }
@@ -141,7 +137,6 @@ static enum status take(const struct split *s, int level, const struct pretok_te
 {
     const struct pretok_step *step = &s->pretok->steps[level];
     enum status status = STATUS_OK;
-
     is_match = is_match != step->invert;
     if (from == end)
         return STATUS_OK;
@@ -163,7 +158,6 @@ static enum status split_by_regex(const struct split *s, int level, const struct
     const struct pretok_step *step = &s->pretok->steps[level];
     struct pending pending = {0};
     enum status status = STATUS_OK;
-
     for (size_t from = 0, start, end; status == STATUS_OK && from < t->len; from = end) {
         status = regex_find(step->regex, s->scratch->regex, t->bytes, t->len, from, &start, &end,
                             s->err);
@@ -178,7 +172,6 @@ static enum status split_by_regex(const struct split *s, int level, const struct
 static bool begins_with(const struct pretok_text *t, const char *text)
 {
     size_t len = strlen(text);
-
     return t->len >= len && memcmp(t->bytes, text, len) == 0;
 }
 
@@ -191,7 +184,6 @@ static enum status rewrite(const struct split *s, int level, const struct pretok
     const char *replacement = metaspace ? step->replacement : " ";
     bool prepend =
         !metaspace || step->prepend == PRETOK_ALWAYS || (step->prepend == PRETOK_FIRST && t->first);
-
     buf_clear(out);
     if (prepend && !begins_with(t, replacement) && !begins_with(t, " "))
         buf_puts(out, replacement);
@@ -211,7 +203,6 @@ static enum status rewrite(const struct split *s, int level, const struct pretok
 static bool is_settled(const struct split *s, int level, const struct pretok_text *t)
 {
     size_t n;
-
     if (t->len > 4 || level < s->pretok->settled || utf8_step(t->bytes, t->len, &n) != UTF8_WHOLE)
         return false;
     return n == t->len;
@@ -234,6 +225,5 @@ enum status pretok_split(const struct pretok *p, struct pretok_scratch *s,
                          struct err *err)
 {
     struct split split = {.pretok = p, .scratch = s, .word = word, .ctx = ctx, .err = err};
-
     return split_part(&split, 0, text);
 }

@@ -119,7 +119,7 @@ static const struct logits_row rows[] = {
 static const struct logits_row *find_row(const char *name, size_t len)
 {
     for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++)
-        for (int i = 0; i < MAX_NAMES && rows[r].names[i] != NULL; i++)
+        for (int i = 0; i < MAX_NAMES && rows[r].names[i]; i++)
             if (strlen(rows[r].names[i]) == len && memcmp(rows[r].names[i], name, len) == 0)
                 return &rows[r];
     return NULL;
@@ -130,15 +130,14 @@ enum status pretok_open(struct pretok **out, struct pretok_traits *traits, const
 {
     const struct logits_row *row = find_row(name, len);
     enum status status = STATUS_OK;
-
-    if (row == NULL)
+    if (!row)
         return err_param(err, STATUS_UNSUPPORTED, "tokenizer.ggml.pre",
                          "tokenizer.ggml.pre: the pre-tokenizer '%.*s' is not supported",
                          len > 100 ? 100 : (int)len, name);
     struct pretok *p = pretok_new();
-    if (p == NULL)
+    if (!p)
         return err_set(err, STATUS_NO_MEMORY, "no memory for a pre-tokenizer");
-    for (int i = 0; status == STATUS_OK && row->regexes[i] != NULL; i++)
+    for (int i = 0; status == STATUS_OK && row->regexes[i]; i++)
         status = pretok_add_split(p, row->regexes[i], PRETOK_ISOLATED, false, row->names[0], err);
     if (status != STATUS_OK) {
         pretok_close(p);

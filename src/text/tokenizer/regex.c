@@ -31,7 +31,7 @@ static void give_memory(void *p, void *data)
     mem_free(p);
 }
 
-/* ---- from Oniguruma's syntax to PCRE2's ---- */
+/* --- from Oniguruma's syntax to PCRE2's ----------------------------------------------------- */
 
 #define NOT_SPACES                                                                                 \
     "\\x{0}-\\x{8}\\x{E}-\\x{1F}\\x{21}-\\x{84}\\x{86}-\\x{9F}\\x{A1}-\\x{167F}\\x{1681}-"         \
@@ -74,7 +74,6 @@ static enum status not_understood(const struct reader *r, const char *what, stru
 static bool read_u(struct reader *r)
 {
     static const char hex[] = "0123456789abcdefABCDEF";
-
     if (r->len - r->at < 6 || strspn(r->pattern + r->at + 2, hex) < 4)
         return false;
     buf_printf(r->out, "\\x{%.4s}", r->pattern + r->at + 2);
@@ -86,14 +85,13 @@ static bool read_u(struct reader *r)
 static enum status read_escape(struct reader *r, struct err *err)
 {
     char letter = r->at + 1 < r->len ? r->pattern[r->at + 1] : '\0';
-
     if (letter == 'u' && read_u(r))
         return STATUS_OK;
     for (size_t i = 0; i < sizeof escapes / sizeof escapes[0]; i++) {
         if (escapes[i].letter != letter)
             continue;
         const char *text = r->in_class ? escapes[i].in_class : escapes[i].alone;
-        if (text == NULL)
+        if (!text)
             return not_understood(r, "\\W or \\H in a class", err);
         buf_puts(r->out, text);
         r->at += 2;
@@ -109,7 +107,6 @@ static enum status read_escape(struct reader *r, struct err *err)
 static void read_class_start(struct reader *r)
 {
     size_t n = 1;
-
     if (r->at + n < r->len && r->pattern[r->at + n] == '^')
         n++;
     if (r->at + n < r->len && r->pattern[r->at + n] == ']')
@@ -122,7 +119,6 @@ static void read_class_start(struct reader *r)
 static enum status read_one(struct reader *r, struct err *err)
 {
     char c = r->pattern[r->at], next = r->at + 1 < r->len ? r->pattern[r->at + 1] : '\0';
-
     if (c == '\\')
         return read_escape(r, err);
     if (r->in_class && c == '[')
@@ -144,7 +140,6 @@ static enum status read_one(struct reader *r, struct err *err)
 static const char *without_quadratic(const char *pattern, size_t *len)
 {
     static const char slow[] = "\\s+$", fast[] = "(?<!\\s)\\s+$";
-
     if (*len != strlen(slow) || memcmp(pattern, slow, *len) != 0)
         return pattern;
     *len = strlen(fast);
@@ -156,7 +151,6 @@ static enum status translate(struct buf *out, const char *pattern, size_t len, c
 {
     struct reader r = {.pattern = without_quadratic(pattern, &len), .name = name, .out = out};
     enum status status = STATUS_OK;
-
     r.len = len;
     while (status == STATUS_OK && r.at < r.len)
         status = read_one(&r, err);
@@ -165,7 +159,7 @@ static enum status translate(struct buf *out, const char *pattern, size_t len, c
     return status;
 }
 
-/* ---- opening ---- */
+/* --- opening -------------------------------------------------------------------------------- */
 
 /* Where the system forbids executable memory there is no JIT and PCRE2 interprets: slower, the same
  * matches. */
@@ -175,8 +169,7 @@ static enum status compile(struct regex *r, const struct buf *pattern, bool lite
     pcre2_compile_context *context = pcre2_compile_context_create(r->memory);
     PCRE2_SIZE at;
     int code;
-
-    if (context == NULL)
+    if (!context)
         return err_set(err, STATUS_NO_MEMORY, "no memory for a regular expression");
     pcre2_set_newline(context, PCRE2_NEWLINE_LF);
     r->code =
@@ -185,7 +178,7 @@ static enum status compile(struct regex *r, const struct buf *pattern, bool lite
                                            : PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C),
                       &code, &at, context);
     pcre2_compile_context_free(context);
-    if (r->code == NULL) {
+    if (!r->code) {
         char text[128] = "";
         pcre2_get_error_message(code, (PCRE2_UCHAR *)text, sizeof text);
         return err_set(err, STATUS_INVALID,
@@ -201,13 +194,12 @@ enum status regex_open(struct regex **out, const char *pattern, size_t len, bool
 {
     struct buf translated = {0};
     enum status status = STATUS_OK;
-
     if (len == 0 || len > LIMIT_REGEX_BYTES)
         return err_set(err, STATUS_INVALID,
                        "%s: expected an expression of 1 to %u bytes, found %zu", name,
                        LIMIT_REGEX_BYTES, len);
     struct regex *r = mem_zalloc(sizeof *r);
-    if (r == NULL)
+    if (!r)
         return err_set(err, STATUS_NO_MEMORY, "no memory for a regular expression");
     r->name = mem_strdup(name);
     r->memory = pcre2_general_context_create(take_memory, give_memory, NULL);
@@ -215,7 +207,7 @@ enum status regex_open(struct regex **out, const char *pattern, size_t len, bool
         buf_append(&translated, pattern, len);
     else
         status = translate(&translated, pattern, len, name, err);
-    if (status == STATUS_OK && (translated.failed || r->memory == NULL || r->name == NULL))
+    if (status == STATUS_OK && (translated.failed || !r->memory || !r->name))
         status = err_set(err, STATUS_NO_MEMORY, "no memory for a regular expression");
     if (status == STATUS_OK)
         status = compile(r, &translated, literal, err);
@@ -230,7 +222,7 @@ enum status regex_open(struct regex **out, const char *pattern, size_t len, bool
 
 void regex_close(struct regex *r)
 {
-    if (r == NULL)
+    if (!r)
         return;
     pcre2_code_free(r->code);
     pcre2_general_context_free(r->memory);
@@ -241,12 +233,11 @@ void regex_close(struct regex *r)
 struct regex_scratch *regex_scratch_open(void)
 {
     struct regex_scratch *s = mem_zalloc(sizeof *s);
-
-    if (s == NULL)
+    if (!s)
         return NULL;
     s->memory = pcre2_general_context_create(take_memory, give_memory, NULL);
     s->match = s->memory ? pcre2_match_data_create(1, s->memory) : NULL;
-    if (s->match == NULL) {
+    if (!s->match) {
         regex_scratch_close(s);
         return NULL;
     }
@@ -255,21 +246,20 @@ struct regex_scratch *regex_scratch_open(void)
 
 void regex_scratch_close(struct regex_scratch *s)
 {
-    if (s == NULL)
+    if (!s)
         return;
     pcre2_match_data_free(s->match);
     pcre2_general_context_free(s->memory);
     mem_free(s);
 }
 
-/* ---- matching ---- */
+/* --- matching ------------------------------------------------------------------------------- */
 
 enum status regex_find(const struct regex *r, struct regex_scratch *s, const char *text, size_t len,
                        size_t from, size_t *start, size_t *end, struct err *err)
 {
     uint32_t options = PCRE2_NO_UTF_CHECK | PCRE2_NOTEMPTY;
     int found = pcre2_match(r->code, (PCRE2_SPTR)text, len, from, options, s->match, NULL);
-
     /* The interpreter keeps what it may go back to on the heap. */
     if (found == PCRE2_ERROR_JIT_STACKLIMIT)
         found = pcre2_match(r->code, (PCRE2_SPTR)text, len, from, options | PCRE2_NO_JIT, s->match,

@@ -11,7 +11,6 @@ static int compare(const void *left, const void *right)
 {
     const struct special *a = left, *b = right;
     int order = memcmp(a->text, b->text, a->len < b->len ? a->len : b->len);
-
     if (order == 0)
         order = (a->len > b->len) - (a->len < b->len);
     return order != 0 ? order : (a->id > b->id) - (a->id < b->id);
@@ -26,12 +25,11 @@ static enum status copy_list(struct specials *s, const struct special *list, uin
                              struct err *err)
 {
     size_t total = 0;
-
     for (uint32_t i = 0; i < count; i++)
         total += list[i].len;
     s->list = mem_array((size_t)count + 1, sizeof *s->list);
     s->bytes = mem_alloc(total + 1);
-    if (s->list == NULL || s->bytes == NULL)
+    if (!s->list || !s->bytes)
         return err_set(err, STATUS_NO_MEMORY, "no memory for %u added tokens", count);
     total = 0;
     for (uint32_t i = 0; i < count; i++) {
@@ -47,7 +45,6 @@ enum status specials_open(struct specials *s, const struct special *list, uint32
                           struct err *err)
 {
     uint32_t at = 0;
-
     *s = (struct specials){0};
     enum status status = copy_list(s, list, count, err);
     if (status != STATUS_OK) {
@@ -71,7 +68,7 @@ void specials_close(struct specials *s)
     *s = (struct specials){0};
 }
 
-/* ---- matching ---- */
+/* --- matching ------------------------------------------------------------------------------- */
 
 /* The first of texts [low, high), all longer than `depth` and alike before it, whose byte there is
  * at least `byte`. */
@@ -96,9 +93,8 @@ static const struct special *match_at(const struct specials *s, const struct spe
     uint32_t low = s->first[byte], high = s->first[byte + 1];
     const struct special *best = NULL;
     bool control = t->control;
-
     for (size_t depth = 1; low < high; depth++) {
-        control = control && (t->trusted == NULL || t->trusted[at + depth - 1]);
+        control = control && (!t->trusted || t->trusted[at + depth - 1]);
         /* a text that is a prefix of the others is the first of them */
         for (; low < high && s->list[low].len == depth; low++)
             if (control || !s->list[low].control)
@@ -115,7 +111,6 @@ static const struct special *match_at(const struct specials *s, const struct spe
 static bool is_space(const char *bytes, size_t n)
 {
     uint32_t c = utf8_code_point(bytes, n);
-
     return (c >= 9 && c <= 13) || c == 0x85 ||
            (utf8proc_category((utf8proc_int32_t)c) >= UTF8PROC_CATEGORY_ZS &&
             utf8proc_category((utf8proc_int32_t)c) <= UTF8PROC_CATEGORY_ZP);
@@ -125,7 +120,6 @@ static bool is_space(const char *bytes, size_t n)
 static bool is_word(const char *bytes, size_t n)
 {
     utf8proc_category_t c = utf8proc_category((utf8proc_int32_t)utf8_code_point(bytes, n));
-
     return (c >= UTF8PROC_CATEGORY_LU && c <= UTF8PROC_CATEGORY_ND) || c == UTF8PROC_CATEGORY_PC;
 }
 
@@ -133,7 +127,6 @@ static bool is_word(const char *bytes, size_t n)
 static size_t character_before(const struct specials_text *t, size_t from, size_t end)
 {
     size_t n;
-
     for (size_t len = 1; len <= 4 && len <= end - from; len++)
         if (utf8_step(t->bytes + end - len, len, &n) == UTF8_WHOLE && n == len)
             return len;
@@ -143,7 +136,6 @@ static size_t character_before(const struct specials_text *t, size_t from, size_
 static bool stands_alone(const struct specials_text *t, size_t start, size_t end)
 {
     size_t before = character_before(t, 0, start), n;
-
     if (before > 0 && is_word(t->bytes + start - before, before))
         return false;
     return end == t->len || utf8_step(t->bytes + end, t->len - end, &n) != UTF8_WHOLE ||
@@ -156,7 +148,6 @@ static struct specials_match widen(const struct specials_text *t, const struct s
 {
     struct specials_match m = {found, start, start + found->len};
     size_t n;
-
     while (found->left && (n = character_before(t, from, m.start)) > 0 &&
            is_space(t->bytes + m.start - n, n))
         m.start -= n;
@@ -176,7 +167,7 @@ struct specials_match specials_next(const struct specials *s, const struct speci
         if (s->first[byte] == s->first[byte + 1])
             continue;
         const struct special *found = match_at(s, t, at);
-        if (found == NULL)
+        if (!found)
             continue;
         if (!found->single_word || stands_alone(t, at, at + found->len))
             return widen(t, found, from, at);

@@ -57,7 +57,7 @@ void tokenizer_mark_ends(struct tokenizer *t)
 
 void tokenizer_close(struct tokenizer *t)
 {
-    if (t == NULL)
+    if (!t)
         return;
     mem_free(t->is_end);
     mem_free(t->scores);
@@ -74,7 +74,7 @@ void tokenizer_close(struct tokenizer *t)
     mem_free(t);
 }
 
-/* ---- encoding ---- */
+/* --- encoding ------------------------------------------------------------------------------- */
 
 static enum status no_memory(struct err *err)
 {
@@ -102,7 +102,6 @@ static enum status encode_word(void *ctx, const char *word, size_t len, struct e
 {
     struct encoder *e = ctx;
     const struct tokenizer *t = e->tokenizer;
-
     if (len > INT32_MAX) /* symbols are numbered in 32 bits */
         return err_set(err, STATUS_TOO_LARGE, "expected a word of at most %d bytes, found %zu",
                        INT32_MAX, len);
@@ -112,7 +111,6 @@ static enum status encode_word(void *ctx, const char *word, size_t len, struct e
     }
     bool done = t->is_unigram ? unigram_encode(&t->unigram, word, len, &e->unigram, e->out)
                               : bpe_encode(&t->bpe, word, len, &e->bpe, e->out);
-
     return done ? STATUS_OK : not_pushed(e, err);
 }
 
@@ -129,7 +127,6 @@ static enum status encode_plain(struct encoder *e, const struct specials_text *r
     const struct tokenizer *t = e->tokenizer;
     struct specials_text text = {.control = e->control};
     const uint8_t *trusted = t->normalized.count > 0 ? raw->trusted : NULL;
-
     if (raw->len == 0)
         return STATUS_OK;
     enum status status = normalize_run(&t->normalize, &e->normalize, raw->bytes, raw->len, trusted,
@@ -148,7 +145,6 @@ static enum status encode_plain(struct encoder *e, const struct specials_text *r
 static enum status encode_text(struct encoder *e, const struct specials_text *text, struct err *err)
 {
     enum status status = STATUS_OK;
-
     for (size_t at = 0; status == STATUS_OK && at < text->len;) {
         struct specials_match m = specials_next(&e->tokenizer->raw, text, at);
         struct specials_text part = {.bytes = text->bytes + at,
@@ -165,7 +161,6 @@ static enum status encode_text(struct encoder *e, const struct specials_text *te
 static enum status push_all(struct encoder *e, const struct tokens *ids, struct err *err)
 {
     enum status status = STATUS_OK;
-
     for (size_t i = 0; status == STATUS_OK && i < ids->count; i++)
         status = push(e, ids->ids[i], err);
     return status;
@@ -180,12 +175,11 @@ enum status tokenizer_encode(const struct tokenizer *t, const char *text, size_t
         .bytes = text, .len = len, .trusted = trusted, .control = e.control};
     bool add = (flags & TOKENIZE_ADD) != 0;
     enum status status = STATUS_OK;
-
     if (len > INT32_MAX / 4) /* normalizing triples most texts at most */
         return err_set(err, STATUS_TOO_LARGE, "expected a text of at most %d bytes, found %zu",
                        INT32_MAX / 4, len);
     e.pretok = pretok_scratch_open();
-    if (e.pretok == NULL)
+    if (!e.pretok)
         return no_memory(err);
     if (len >= LONG_TEXT)
         bpe_remember(&e.bpe);
@@ -202,7 +196,7 @@ enum status tokenizer_encode(const struct tokenizer *t, const char *text, size_t
     return status;
 }
 
-/* ---- the vocabulary ---- */
+/* --- the vocabulary ------------------------------------------------------------------------- */
 
 static bool in_range(const struct tokenizer *t, int32_t id)
 {
@@ -258,7 +252,6 @@ bool tokenizer_decode(const struct tokenizer *t, const int32_t *ids, size_t coun
                       struct buf *out)
 {
     size_t spaces = t->strip_first;
-
     for (size_t i = 0; i < count; i++) {
         size_t len;
         const char *piece = tokenizer_piece(t, ids[i], &len);

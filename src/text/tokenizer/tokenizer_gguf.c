@@ -38,15 +38,14 @@ static enum status no_memory(struct err *err)
     return err_set(err, STATUS_NO_MEMORY, "no memory for a tokenizer");
 }
 
-/* ---- single values ---- */
+/* --- single values -------------------------------------------------------------------------- */
 
 /* *id = the token that `key` names; as it is when the file has no such key. */
 static enum status read_id(const struct tokenizer *t, const struct gguf *g, const char *key,
                            int32_t *id, struct err *err)
 {
     uint32_t value;
-
-    if (gguf_value(g, key) == NULL)
+    if (!gguf_value(g, key))
         return STATUS_OK;
     enum status status = gguf_get_u32(g, key, &value, err);
     if (status != STATUS_OK)
@@ -60,17 +59,16 @@ static enum status read_id(const struct tokenizer *t, const struct gguf *g, cons
 
 static enum status read_flag(const struct gguf *g, const char *key, bool *flag, struct err *err)
 {
-    return gguf_value(g, key) == NULL ? STATUS_OK : gguf_get_bool(g, key, flag, err);
+    return !gguf_value(g, key) ? STATUS_OK : gguf_get_bool(g, key, flag, err);
 }
 
-/* ---- arrays ---- */
+/* --- arrays --------------------------------------------------------------------------------- */
 
 static enum status string_array(const struct gguf *g, const char *key, uint64_t limit,
                                 const struct gguf_value **out, struct err *err)
 {
     const struct gguf_value *v = gguf_value(g, key);
-
-    if (v == NULL)
+    if (!v)
         return err_param(err, STATUS_NOT_FOUND, key, "%s: expected an array of strings, absent",
                          key);
     if (v->type != GGUF_ARRAY || v->element != GGUF_STRING)
@@ -89,9 +87,8 @@ static enum status number_array(const struct gguf *g, const char *key, bool floa
                                 const struct gguf_value **out, struct err *err)
 {
     const struct gguf_value *v = gguf_value(g, key);
-
     *out = v;
-    if (v == NULL)
+    if (!v)
         return STATUS_OK;
     bool right = floats ? v->element == GGUF_F32 : v->element == GGUF_I32 || v->element == GGUF_U32;
     if (v->type != GGUF_ARRAY || !right)
@@ -111,7 +108,6 @@ static enum status read_types(const struct gguf *g, struct vocab_entry *entries,
 {
     const struct gguf_value *types;
     enum status status = number_array(g, KEY_TYPES, false, count, &types, err);
-
     for (uint32_t i = 0; status == STATUS_OK && i < count; i++) {
         int64_t type = types ? gguf_integer(types, i) : VOCAB_NORMAL;
         if (type < VOCAB_NORMAL || type > VOCAB_BYTE)
@@ -138,12 +134,11 @@ static enum status read_vocab(struct tokenizer *t, const struct gguf *g, bool by
     const struct gguf_value *tokens;
     struct gguf_cursor cursor = {0};
     enum status status = string_array(g, KEY_TOKENS, LIMIT_MODEL_VOCAB, &tokens, err);
-
     if (status != STATUS_OK)
         return status;
     uint32_t count = (uint32_t)tokens->count;
     struct vocab_entry *entries = mem_array(count, sizeof *entries);
-    if (entries == NULL)
+    if (!entries)
         return no_memory(err);
     for (uint32_t i = 0; i < count; i++) {
         struct gguf_string text = gguf_array_string(tokens, i, &cursor);
@@ -164,7 +159,7 @@ static enum status read_vocab(struct tokenizer *t, const struct gguf *g, bool by
     return status;
 }
 
-/* ---- added tokens ---- */
+/* --- added tokens --------------------------------------------------------------------------- */
 
 static bool is_special(enum vocab_type type)
 {
@@ -176,8 +171,7 @@ static bool takes_space(const struct gguf *g, const char *text, size_t len)
 {
     static const char *const others[] = {"<unk>", "<s>", "<|endoftext|>"};
     struct gguf_string arch;
-
-    if (gguf_value(g, "general.architecture") == NULL ||
+    if (!gguf_value(g, "general.architecture") ||
         gguf_get_string(g, "general.architecture", &arch, NULL) != STATUS_OK || arch.len != 4 ||
         memcmp(arch.bytes, "phi3", 4) != 0)
         return false;
@@ -191,11 +185,10 @@ static enum status open_specials(struct tokenizer *t, const struct gguf *g, bool
                                  struct err *err)
 {
     uint32_t count = 0;
-
     for (uint32_t i = 0; i < t->vocab.count; i++)
         count += is_special(t->vocab.types[i]);
     struct special *list = mem_array((size_t)count + 1, sizeof *list);
-    if (list == NULL)
+    if (!list)
         return no_memory(err);
     count = 0;
     for (uint32_t i = 0; i < t->vocab.count; i++) {
@@ -216,7 +209,7 @@ static enum status open_specials(struct tokenizer *t, const struct gguf *g, bool
     return status;
 }
 
-/* ---- what is added, and what ends ---- */
+/* --- what is added, and what ends ----------------------------------------------------------- */
 
 static enum status push_added(struct tokens *to, bool add, int32_t id, const char *flag,
                               const char *key, struct err *err)
@@ -232,7 +225,6 @@ static enum status read_added(struct tokenizer *t, const struct gguf *g, const s
                               struct err *err)
 {
     bool add_bos, add_eos;
-
     t->bos = d->bos < (int32_t)t->vocab.count ? d->bos : -1;
     t->eos = d->eos < (int32_t)t->vocab.count ? d->eos : -1;
     t->unk = d->unk;
@@ -257,8 +249,7 @@ static enum status read_added(struct tokenizer *t, const struct gguf *g, const s
 static enum status read_end_ids(struct tokenizer *t, const struct gguf *g, struct err *err)
 {
     const struct gguf_value *ids = gguf_value(g, KEY_END_IDS);
-
-    if (ids == NULL)
+    if (!ids)
         return STATUS_OK;
     if (ids->type != GGUF_ARRAY || (ids->element != GGUF_I32 && ids->element != GGUF_U32))
         return err_param(err, STATUS_INVALID, KEY_END_IDS,
@@ -278,9 +269,8 @@ static enum status read_end_ids(struct tokenizer *t, const struct gguf *g, struc
 static enum status read_ends(struct tokenizer *t, const struct gguf *g, struct err *err)
 {
     static const char *const keys[] = {KEY_EOT, KEY_EOM};
-
     t->is_end = mem_array(t->vocab.count, sizeof *t->is_end);
-    if (t->is_end == NULL)
+    if (!t->is_end)
         return no_memory(err);
     if (t->eos >= 0)
         t->is_end[t->eos] = true;
@@ -301,7 +291,6 @@ static enum status open_common(struct tokenizer *t, const struct gguf *g, const 
                                struct err *err)
 {
     enum status status = read_vocab(t, g, d->byte_level, err);
-
     if (status == STATUS_OK)
         status = open_specials(t, g, d->byte_level, err);
     if (status == STATUS_OK)
@@ -311,14 +300,13 @@ static enum status open_common(struct tokenizer *t, const struct gguf *g, const 
     return status;
 }
 
-/* ---- byte-level BPE ---- */
+/* --- byte-level BPE ------------------------------------------------------------------------- */
 
 static enum status open_pretok(struct tokenizer *t, const struct gguf *g,
                                struct pretok_traits *traits, struct err *err)
 {
     struct gguf_string name = {.bytes = "default", .len = 7};
-
-    if (gguf_value(g, KEY_PRE) == NULL) {
+    if (!gguf_value(g, KEY_PRE)) {
         log_warn("tokenizer.no_pretokenizer", "key=" KEY_PRE " using=default");
     } else {
         enum status status = gguf_get_string(g, KEY_PRE, &name, err);
@@ -339,8 +327,7 @@ static bool next_merge(void *ctx, uint32_t rank, struct bpe_text *left, struct b
     struct merges *merges = ctx;
     struct gguf_string line = gguf_array_string(merges->value, rank, &merges->cursor);
     const char *space = line.len < 3 ? NULL : memchr(line.bytes + 1, ' ', line.len - 1);
-
-    if (space == NULL)
+    if (!space)
         return false;
     *left = (struct bpe_text){line.bytes, (size_t)(space - line.bytes)};
     *right = (struct bpe_text){space + 1, line.len - left->len - 1};
@@ -355,7 +342,6 @@ static enum status open_byte_level(struct tokenizer *t, const struct gguf *g, st
     struct merges merges = {0};
     struct bpe_list list = {.next = next_merge, .ctx = &merges};
     enum status status = open_pretok(t, g, &traits, err);
-
     if (status != STATUS_OK)
         return status;
     d.add_bos = traits.add_bos;
@@ -374,13 +360,12 @@ static enum status open_byte_level(struct tokenizer *t, const struct gguf *g, st
     return status;
 }
 
-/* ---- SentencePiece ---- */
+/* --- SentencePiece -------------------------------------------------------------------------- */
 
 static enum status add_step(struct tokenizer *t, enum normalize_kind kind, const char *from,
                             const char *to, struct err *err)
 {
     struct normalize_step step = {.kind = kind, .from = mem_strdup(from), .to = mem_strdup(to)};
-
     enum status status = normalize_add(&t->normalize, step, err);
     return status == STATUS_OK && ((from && !step.from) || (to && !step.to)) ? no_memory(err)
                                                                              : status;
@@ -392,7 +377,6 @@ static enum status add_metaspace(struct tokenizer *t, const struct gguf *g, stru
     struct gguf_string when;
     struct pretok_step step = {.kind = PRETOK_REPLACE, .prepend = PRETOK_ALWAYS};
     enum status status = gguf_get_string(g, TOKENIZER_METASPACE, &when, err);
-
     if (status != STATUS_OK)
         return status;
     if (when.len == 5 && memcmp(when.bytes, "first", 5) == 0)
@@ -412,8 +396,7 @@ static enum status open_spaces(struct tokenizer *t, const struct gguf *g, bool a
     const struct gguf_value *charsmap = gguf_value(g, KEY_CHARSMAP);
     bool clean = false;
     enum status status = read_flag(g, KEY_SPACE, &add_space, err);
-
-    if (charsmap != NULL && charsmap->type == GGUF_ARRAY && charsmap->count > 0)
+    if (charsmap && charsmap->type == GGUF_ARRAY && charsmap->count > 0)
         return err_param(err, STATUS_UNSUPPORTED, KEY_CHARSMAP,
                          KEY_CHARSMAP ": precompiled normalizers are not supported");
     if (status == STATUS_OK)
@@ -421,9 +404,9 @@ static enum status open_spaces(struct tokenizer *t, const struct gguf *g, bool a
     if (status == STATUS_OK && clean)
         status = add_step(t, NORMALIZE_ONE_SPACE, NULL, NULL, err);
     t->strip_first = add_space;
-    if (status == STATUS_OK && (t->pretok = pretok_new()) == NULL)
+    if (status == STATUS_OK && !(t->pretok = pretok_new()))
         status = no_memory(err);
-    if (status != STATUS_OK || gguf_value(g, TOKENIZER_METASPACE) != NULL)
+    if (status != STATUS_OK || gguf_value(g, TOKENIZER_METASPACE))
         return status ? status : add_metaspace(t, g, err);
     if (add_space)
         status = add_step(t, NORMALIZE_PREPEND, NULL, META, err);
@@ -437,15 +420,14 @@ static enum status read_scores(struct tokenizer *t, const struct gguf *g, float 
 {
     const struct gguf_value *scores;
     enum status status = number_array(g, KEY_SCORES, true, t->vocab.count, &scores, err);
-
     *out = NULL;
-    if (status == STATUS_OK && scores == NULL)
+    if (status == STATUS_OK && !scores)
         status = err_param(err, STATUS_NOT_FOUND, KEY_SCORES,
                            KEY_SCORES ": expected an array of f32, absent");
     if (status != STATUS_OK)
         return status;
     *out = mem_array(t->vocab.count, sizeof **out);
-    if (*out == NULL)
+    if (!*out)
         return no_memory(err);
     for (uint32_t i = 0; i < t->vocab.count; i++) {
         (*out)[i] = (float)gguf_number(scores, i);
@@ -474,7 +456,6 @@ static enum status open_llama(struct tokenizer *t, const struct gguf *g, struct 
     struct bpe_rules rules = {.characters = true, .byte_fallback = true, .fuse_unk = true};
     float *scores = NULL;
     enum status status = open_common(t, g, &d, err);
-
     if (t->unk < 0)
         t->unk = find_unknown(t);
     rules.unk = t->unk;
@@ -495,7 +476,6 @@ static enum status open_t5(struct tokenizer *t, const struct gguf *g, struct err
         .add_eos = true, .add_space = true, .bos = -1, .eos = 1, .unk = -1};
     float *scores = NULL;
     enum status status = open_common(t, g, &d, err);
-
     if (t->unk < 0)
         t->unk = find_unknown(t);
     if (status == STATUS_OK && t->unk < 0)
@@ -515,7 +495,7 @@ static enum status open_t5(struct tokenizer *t, const struct gguf *g, struct err
                                : status;
 }
 
-/* ---- all kinds ---- */
+/* --- all kinds ------------------------------------------------------------------------------ */
 
 /* The values of tokenizer.ggml.model. */
 static const struct {
@@ -532,7 +512,6 @@ enum status tokenizer_open(struct tokenizer **out, const struct gguf *g, struct 
     struct gguf_string model;
     enum status status = gguf_get_string(g, KEY_MODEL, &model, err);
     size_t kind = 0;
-
     if (status != STATUS_OK)
         return status;
     while (kind < sizeof kinds / sizeof kinds[0] &&
@@ -545,7 +524,7 @@ enum status tokenizer_open(struct tokenizer **out, const struct gguf *g, struct 
                                    "BPE) or 't5' (unigram), found '%.*s'",
                          model.len > 100 ? 100 : (int)model.len, model.bytes);
     struct tokenizer *t = mem_zalloc(sizeof *t);
-    if (t == NULL)
+    if (!t)
         return no_memory(err);
     status = kinds[kind].open(t, g, err);
     if (status != STATUS_OK) {

@@ -23,9 +23,8 @@ struct collected {
 static enum status parse(const struct json_reader *r, const char *text, size_t len, json_t **out)
 {
     json_error_t fault;
-
     *out = json_loadb(text, len, JSON_REJECT_DUPLICATES, &fault);
-    if (*out == NULL)
+    if (!*out)
         return err_set(r->err, STATUS_INVALID, "%s: expected JSON: line %d, column %d: %s", r->file,
                        fault.line, fault.column, fault.text);
     if (json_is_object(*out))
@@ -33,15 +32,14 @@ static enum status parse(const struct json_reader *r, const char *text, size_t l
     return tokenizer_json_expected(r, &(struct json_place){.value = *out}, "an object");
 }
 
-/* ---- tokens ---- */
+/* --- tokens --------------------------------------------------------------------------------- */
 
 static enum status place_token(struct json_reader *r, struct collected *c,
                                const struct json_place *at, int32_t id, const char *text,
                                size_t len)
 {
     struct vocab_entry *e = &c->entries[id];
-
-    if (e->text != NULL && (e->len != len || memcmp(e->text, text, len) != 0))
+    if (e->text && (e->len != len || memcmp(e->text, text, len) != 0))
         return err_param(r->err, STATUS_INVALID, at->path,
                          "%s: %s: expected one token with id %d, found '%.60s' and '%.60s'",
                          r->file, at->path, id, e->text, text);
@@ -64,7 +62,6 @@ static enum status place_object(struct json_reader *r, struct collected *c,
     const char *key;
     size_t len;
     json_t *value;
-
     json_object_keylen_foreach((json_t *)vocab->value, key, len, value)
     {
         if (status == STATUS_OK)
@@ -78,7 +75,6 @@ static enum status place_array(struct json_reader *r, struct collected *c,
                                const struct json_place *vocab)
 {
     enum status status = STATUS_OK;
-
     for (size_t i = 0; status == STATUS_OK && i < json_array_size(vocab->value); i++) {
         const json_t *pair = json_array_get(vocab->value, i), *text = json_array_get(pair, 0);
         struct json_place at = tokenizer_json_element(vocab, i);
@@ -96,7 +92,6 @@ static enum status count_vocab(struct json_reader *r, const struct json_place *v
 {
     const char *key;
     json_t *value;
-
     *count = 0;
     if (json_is_array(vocab->value)) {
         if (json_array_size(vocab->value) > LIMIT_MODEL_VOCAB)
@@ -120,7 +115,7 @@ static enum status count_vocab(struct json_reader *r, const struct json_place *v
     return STATUS_OK;
 }
 
-/* ---- added tokens ---- */
+/* --- added tokens --------------------------------------------------------------------------- */
 
 static enum status read_added_token(struct json_reader *r, const struct json_place *at,
                                     struct added *out)
@@ -129,7 +124,6 @@ static enum status read_added_token(struct json_reader *r, const struct json_pla
     bool special = false;
     enum status status = tokenizer_json_text(r, at, "content", true, &content);
     struct special *s = &out->special;
-
     if (status == STATUS_OK)
         status = tokenizer_json_bool(r, at, "special", &special);
     out->normalized = !special;
@@ -175,13 +169,12 @@ static enum status read_added(struct json_reader *r, const struct json_place *ro
     enum status status = STATUS_OK;
     const char *key;
     json_t *value;
-
-    if (list.value != NULL && !json_is_array(list.value))
+    if (list.value && !json_is_array(list.value))
         return tokenizer_json_expected(r, &list, "an array");
     if (room > LIMIT_MODEL_VOCAB)
         return tokenizer_json_expected(r, &list, "fewer tokens");
     c->added = mem_array(room + 1, sizeof *c->added);
-    if (c->added == NULL)
+    if (!c->added)
         return tokenizer_json_no_memory(r);
     for (size_t i = 0; status == STATUS_OK && i < json_array_size(list.value); i++) {
         struct json_place at = tokenizer_json_element(&list, i);
@@ -217,11 +210,10 @@ static enum status place_added(struct json_reader *r, struct collected *c)
 {
     struct json_place at = {.path = "added_tokens"};
     enum status status = STATUS_OK;
-
     for (uint32_t i = 0; status == STATUS_OK && i < c->n_added; i++) {
         const struct special *s = &c->added[i].special;
         struct vocab_entry *e = &c->entries[s->id];
-        bool own = e->text != NULL && !r->rules.byte_level;
+        bool own = e->text && !r->rules.byte_level;
         status = place_token(r, c, &at, s->id, s->text, s->len);
         e->type = s->control ? VOCAB_CONTROL : VOCAB_USER_DEFINED;
         e->literal = s->control || !own;
@@ -239,7 +231,6 @@ static enum status open_normalized(struct tokenizer *t, struct special *list, ui
     enum status status =
         kept && texts ? STATUS_OK : err_set(err, STATUS_NO_MEMORY, "no memory for added tokens");
     uint32_t n = 0;
-
     for (uint32_t i = 0; status == STATUS_OK && i < count; i++) {
         const uint8_t *trusted;
         const char *text;
@@ -249,7 +240,7 @@ static enum status open_normalized(struct tokenizer *t, struct special *list, ui
         if (status != STATUS_OK || len == 0)
             continue;
         texts[n] = mem_strndup(text, len);
-        if (texts[n] == NULL) {
+        if (!texts[n]) {
             status = err_set(err, STATUS_NO_MEMORY, "no memory for added tokens");
             break;
         }
@@ -272,8 +263,7 @@ static enum status open_specials(struct json_reader *r, const struct collected *
     struct special *list = mem_array(2 * (size_t)c->n_added + 1, sizeof *list);
     struct special *normalized = list + c->n_added;
     uint32_t n_raw = 0, n_normalized = 0;
-
-    if (list == NULL)
+    if (!list)
         return tokenizer_json_no_memory(r);
     for (uint32_t i = 0; i < c->n_added; i++) {
         if (c->added[i].normalized)
@@ -288,12 +278,11 @@ static enum status open_specials(struct json_reader *r, const struct collected *
     return status;
 }
 
-/* ---- the model ---- */
+/* --- the model ------------------------------------------------------------------------------ */
 
 static int32_t find_token(const struct tokenizer *t, const char *text)
 {
     int32_t id = vocab_find(&t->vocab, text, strlen(text), true);
-
     return id >= 0 ? id : vocab_find(&t->vocab, text, strlen(text), false);
 }
 
@@ -304,9 +293,8 @@ static enum status read_token(struct json_reader *r, const struct json_place *o,
 {
     struct json_place m = tokenizer_json_member(o, name);
     const json_t *content = json_is_object(m.value) ? json_object_get(m.value, "content") : m.value;
-
     *id = -1;
-    if (m.value == NULL || json_is_null(m.value))
+    if (!m.value || json_is_null(m.value))
         return STATUS_OK;
     if (json_is_string(content))
         *id = find_token(r->tokenizer, json_string_value(content));
@@ -323,14 +311,13 @@ static bool next_merge(void *ctx, uint32_t rank, struct bpe_text *left, struct b
     const struct merges *merges = ctx;
     const json_t *merge = json_array_get(merges->list, rank);
     const json_t *a = json_array_get(merge, 0), *b = json_array_get(merge, 1);
-
     if (json_array_size(merge) == 2 && json_is_string(a) && json_is_string(b)) {
         *left = (struct bpe_text){json_string_value(a), json_string_length(a)};
         *right = (struct bpe_text){json_string_value(b), json_string_length(b)};
         return true;
     }
     const char *line = json_string_value(merge), *space = line ? strchr(line, ' ') : NULL;
-    if (space == NULL)
+    if (!space)
         return false;
     *left = (struct bpe_text){line, (size_t)(space - line)};
     *right = (struct bpe_text){space + 1, strlen(space + 1)};
@@ -342,7 +329,6 @@ static enum status refuse_parts(struct json_reader *r, const struct json_place *
 {
     static const char *const parts[] = {"continuing_subword_prefix", "end_of_word_suffix"};
     struct json_place dropout = tokenizer_json_member(model, "dropout");
-
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         const char *text = "";
         struct json_place part = tokenizer_json_member(model, parts[i]);
@@ -365,7 +351,6 @@ static enum status open_bpe(struct json_reader *r, const struct json_place *mode
     struct merges merges = {list.value};
     struct bpe_list all = {.next = next_merge, .ctx = &merges, .last_counts = true};
     enum status status = refuse_parts(r, model);
-
     if (status == STATUS_OK)
         status = tokenizer_json_bool(r, model, "byte_fallback", &rules.byte_fallback);
     if (status == STATUS_OK)
@@ -391,7 +376,6 @@ static enum status open_unigram(struct json_reader *r, const struct json_place *
     struct json_place unk = tokenizer_json_member(model, "unk_id");
     bool byte_fallback = false;
     enum status status = tokenizer_json_bool(r, model, "byte_fallback", &byte_fallback);
-
     if (status == STATUS_OK && r->rules.byte_level)
         status = tokenizer_json_unsupported(r, model, "Unigram", "with ByteLevel");
     if (status == STATUS_OK && !json_is_array(vocab.value))
@@ -401,7 +385,7 @@ static enum status open_unigram(struct json_reader *r, const struct json_place *
     if (status != STATUS_OK)
         return status;
     t->scores = mem_array(t->vocab.count, sizeof *t->scores);
-    if (t->scores == NULL)
+    if (!t->scores)
         return tokenizer_json_no_memory(r);
     for (size_t i = 0; i < json_array_size(vocab.value); i++)
         t->scores[i] = json_number_value(json_array_get(json_array_get(vocab.value, i), 1));
@@ -415,13 +399,12 @@ static void mark_entries(struct json_reader *r, const struct json_place *model, 
 {
     const char *unk = json_string_value(json_object_get(model->value, "unk_token"));
     json_t *unk_id = json_object_get(model->value, "unk_id");
-
     r->rules.bytes = r->rules.bytes || json_is_true(json_object_get(model->value, "byte_fallback"));
     for (uint32_t i = 0; i < c->count; i++) {
         struct vocab_entry *e = &c->entries[i];
         bool unknown = (unk && e->text && strcmp(unk, e->text) == 0) ||
                        (json_is_integer(unk_id) && json_integer_value(unk_id) == (json_int_t)i);
-        if (e->text == NULL)
+        if (!e->text)
             *e = (struct vocab_entry){.text = "", .type = VOCAB_UNUSED, .literal = true};
         if (e->type != VOCAB_NORMAL)
             continue;
@@ -439,7 +422,6 @@ static enum status open_vocab(struct json_reader *r, const struct json_place *ro
     struct json_place vocab = tokenizer_json_member(model, "vocab");
     struct collected c = {0};
     enum status status = count_vocab(r, &vocab, &c.count);
-
     if (status == STATUS_OK)
         status = read_added(r, root, config, &c);
     if (status == STATUS_OK && c.count == 0)
@@ -467,7 +449,6 @@ static enum status open_model(struct json_reader *r, const struct json_place *mo
     bool merges = json_object_get(model->value, "merges") != NULL;
     const char *type = merges ? "BPE" : "Unigram"; /* old files do not say */
     enum status status = tokenizer_json_text(r, model, "type", false, &type);
-
     if (status == STATUS_OK)
         status = read_token(r, model, "unk_token", &r->tokenizer->unk);
     if (status != STATUS_OK)
@@ -479,7 +460,7 @@ static enum status open_model(struct json_reader *r, const struct json_place *mo
     return tokenizer_json_unsupported(r, model, type, "expected BPE or Unigram");
 }
 
-/* ---- tokenizer_config.json ---- */
+/* --- tokenizer_config.json ------------------------------------------------------------------ */
 
 /* add_bos_token and add_eos_token, where they are given, decide over the post-processor. */
 static enum status read_add(struct json_reader *r, const struct json_place *config,
@@ -489,7 +470,6 @@ static enum status read_add(struct json_reader *r, const struct json_place *conf
     bool add = false;
     size_t kept = 0;
     enum status status = tokenizer_json_bool(r, config, name, &add);
-
     if (status != STATUS_OK || !json_is_boolean(m.value))
         return status;
     if (add && id < 0)
@@ -508,16 +488,15 @@ static enum status read_chat_template(struct json_reader *r, const struct json_p
 {
     struct json_place m = tokenizer_json_member(config, "chat_template");
     const json_t *text = json_is_string(m.value) ? m.value : NULL;
-
-    if (m.value == NULL || json_is_null(m.value))
+    if (!m.value || json_is_null(m.value))
         return STATUS_OK;
-    for (size_t i = 0; text == NULL && i < json_array_size(m.value); i++) {
+    for (size_t i = 0; !text && i < json_array_size(m.value); i++) {
         const json_t *one = json_array_get(m.value, i);
         const char *name = json_string_value(json_object_get(one, "name"));
         if (name && strcmp(name, "default") == 0)
             text = json_object_get(one, "template");
     }
-    if (text == NULL && json_is_array(m.value))
+    if (!text && json_is_array(m.value))
         return STATUS_OK;
     if (!json_is_string(text))
         return tokenizer_json_expected(r, &m, "a string, or an array of named templates");
@@ -528,7 +507,6 @@ static enum status read_chat_template(struct json_reader *r, const struct json_p
 static enum status read_config(struct json_reader *r, const struct json_place *config)
 {
     struct tokenizer *t = r->tokenizer;
-
     r->file = "tokenizer_config.json";
     enum status status = read_token(r, config, "bos_token", &t->bos);
     if (status == STATUS_OK)
@@ -545,9 +523,8 @@ static enum status read_config(struct json_reader *r, const struct json_place *c
 static enum status read_ends(struct json_reader *r, const struct tokenizer_json *files)
 {
     struct tokenizer *t = r->tokenizer;
-
     t->is_end = mem_array(t->vocab.count, sizeof *t->is_end);
-    if (t->is_end == NULL)
+    if (!t->is_end)
         return tokenizer_json_no_memory(r);
     if (t->eos >= 0)
         t->is_end[t->eos] = true;
@@ -562,14 +539,13 @@ static enum status read_ends(struct json_reader *r, const struct tokenizer_json 
     return STATUS_OK;
 }
 
-/* ---- opening ---- */
+/* --- opening -------------------------------------------------------------------------------- */
 
 static enum status read_all(struct json_reader *r, const struct json_place *root,
                             const struct json_place *config, const struct tokenizer_json *files)
 {
     struct json_place model = tokenizer_json_member(root, "model");
     struct json_place post = tokenizer_json_member(root, "post_processor");
-
     if (!json_is_object(model.value))
         return tokenizer_json_expected(r, &model, "an object");
     enum status status = tokenizer_json_steps(r, root);
@@ -592,9 +568,8 @@ enum status tokenizer_open_json(struct tokenizer **out, const struct tokenizer_j
     struct json_reader r = {.file = "tokenizer.json", .err = err};
     json_t *root = NULL, *config = NULL;
     enum status status = parse(&r, files->text, files->len, &root);
-
     r.tokenizer = mem_zalloc(sizeof *r.tokenizer);
-    if (status == STATUS_OK && r.tokenizer == NULL)
+    if (status == STATUS_OK && !r.tokenizer)
         status = tokenizer_json_no_memory(&r);
     if (status == STATUS_OK && files->config) {
         r.file = "tokenizer_config.json";

@@ -13,12 +13,11 @@
     "| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"
 #define PUNCTUATION "[!-/:-@\\[-`{-~\\p{P}]"
 
-/* ---- members ---- */
+/* --- members -------------------------------------------------------------------------------- */
 
 struct json_place tokenizer_json_member(const struct json_place *o, const char *name)
 {
     struct json_place m = {.value = json_object_get(o->value, name)};
-
     snprintf(m.path, sizeof m.path, "%.90s%s%.30s", o->path, o->path[0] ? "." : "", name);
     return m;
 }
@@ -26,7 +25,6 @@ struct json_place tokenizer_json_member(const struct json_place *o, const char *
 struct json_place tokenizer_json_element(const struct json_place *array, size_t i)
 {
     struct json_place m = {.value = json_array_get(array->value, i)};
-
     snprintf(m.path, sizeof m.path, "%.100s[%zu]", array->path, i);
     return m;
 }
@@ -38,7 +36,6 @@ static void describe(const json_t *value, char *out, size_t size)
         [JSON_TRUE] = "true",        [JSON_FALSE] = "false",        [JSON_NULL] = "null",
         [JSON_STRING] = "a string",  [JSON_INTEGER] = "an integer",
     };
-
     if (json_is_string(value))
         snprintf(out, size, "'%.60s'", json_string_value(value));
     else if (json_is_integer(value))
@@ -51,7 +48,6 @@ enum status tokenizer_json_expected(const struct json_reader *r, const struct js
                                     const char *what)
 {
     char found[80];
-
     describe(at->value, found, sizeof found);
     return err_param(r->err, STATUS_INVALID, at->path, "%s: %s: expected %s, found %s", r->file,
                      at->path[0] ? at->path : "the file", what, found);
@@ -73,8 +69,7 @@ enum status tokenizer_json_text(const struct json_reader *r, const struct json_p
                                 const char *name, bool needed, const char **out)
 {
     struct json_place m = tokenizer_json_member(o, name);
-
-    if (!needed && (m.value == NULL || json_is_null(m.value)))
+    if (!needed && (!m.value || json_is_null(m.value)))
         return STATUS_OK;
     if (!json_is_string(m.value))
         return tokenizer_json_expected(r, &m, "a string");
@@ -86,8 +81,7 @@ enum status tokenizer_json_bool(const struct json_reader *r, const struct json_p
                                 const char *name, bool *out)
 {
     struct json_place m = tokenizer_json_member(o, name);
-
-    if (m.value == NULL || json_is_null(m.value))
+    if (!m.value || json_is_null(m.value))
         return STATUS_OK;
     if (!json_is_boolean(m.value))
         return tokenizer_json_expected(r, &m, "true or false");
@@ -100,7 +94,6 @@ enum status tokenizer_json_id(const struct json_reader *r, const struct json_pla
 {
     char what[48];
     json_int_t id = json_integer_value(at->value);
-
     if (json_is_integer(at->value) && id >= 0 && id < limit) {
         *out = (int32_t)id;
         return STATUS_OK;
@@ -109,7 +102,7 @@ enum status tokenizer_json_id(const struct json_reader *r, const struct json_pla
     return tokenizer_json_expected(r, at, what);
 }
 
-/* ---- lists of kinds ---- */
+/* --- lists of kinds ------------------------------------------------------------------------- */
 
 typedef enum status (*step_reader)(struct json_reader *r, const struct json_place *step);
 
@@ -123,13 +116,12 @@ static enum status read_kind(struct json_reader *r, const struct json_place *ste
                              const struct kind *kinds)
 {
     const char *type = "";
-
     if (!json_is_object(step->value))
         return tokenizer_json_expected(r, step, "an object");
     enum status status = tokenizer_json_text(r, step, "type", true, &type);
     if (status != STATUS_OK)
         return status;
-    for (; kinds->type != NULL; kinds++)
+    for (; kinds->type; kinds++)
         if (strcmp(kinds->type, type) == 0)
             return kinds->read(r, step);
     return tokenizer_json_unsupported(r, step, type, "");
@@ -142,7 +134,6 @@ static enum status read_sequence(struct json_reader *r, const struct json_place 
 {
     struct json_place list = tokenizer_json_member(step, name);
     enum status status = STATUS_OK;
-
     if (!json_is_array(list.value))
         return tokenizer_json_expected(r, &list, "an array");
     if (strlen(step->path) > 80)
@@ -169,7 +160,6 @@ static enum status read_pattern(struct json_reader *r, const struct json_place *
     const json_t *string = json_object_get(pattern.value, "String");
     const json_t *regex = json_object_get(pattern.value, "Regex");
     const json_t *value = string ? string : regex;
-
     if (!json_is_string(value) || json_string_length(value) == 0)
         return tokenizer_json_expected(r, &pattern, "an object with a text as String or Regex");
     *literal = string != NULL;
@@ -181,12 +171,11 @@ static enum status open_regex(struct json_reader *r, const struct json_place *st
                               const char *text, bool literal, struct regex **out)
 {
     char name[192];
-
     snprintf(name, sizeof name, "%s: %s", r->file, step->path);
     return regex_open(out, text, strlen(text), literal, name, r->err);
 }
 
-/* ---- normalizers ---- */
+/* --- normalizers ---------------------------------------------------------------------------- */
 
 static enum status add_normalizer(struct json_reader *r, struct normalize_step step)
 {
@@ -234,7 +223,6 @@ static enum status strip(struct json_reader *r, const struct json_place *step)
 {
     struct normalize_step s = {.kind = NORMALIZE_STRIP, .left = true, .right = true};
     enum status status = tokenizer_json_bool(r, step, "strip_left", &s.left);
-
     if (status == STATUS_OK)
         status = tokenizer_json_bool(r, step, "strip_right", &s.right);
     return status == STATUS_OK ? add_normalizer(r, s) : status;
@@ -245,7 +233,6 @@ static enum status prepend(struct json_reader *r, const struct json_place *step)
     struct normalize_step s = {.kind = NORMALIZE_PREPEND};
     const char *text = "";
     enum status status = tokenizer_json_text(r, step, "prepend", true, &text);
-
     if (status != STATUS_OK)
         return status;
     s.to = mem_strdup(text);
@@ -258,7 +245,6 @@ static enum status replace(struct json_reader *r, const struct json_place *step)
     const char *pattern = "", *content = "";
     bool literal = false;
     enum status status = read_pattern(r, step, &pattern, &literal);
-
     if (status == STATUS_OK)
         status = tokenizer_json_text(r, step, "content", true, &content);
     if (status == STATUS_OK && !literal)
@@ -267,7 +253,7 @@ static enum status replace(struct json_reader *r, const struct json_place *step)
         return status;
     s.from = literal ? mem_strdup(pattern) : NULL;
     s.to = mem_strdup(content);
-    if ((literal && s.from == NULL) || s.to == NULL) {
+    if ((literal && !s.from) || !s.to) {
         mem_free(s.from);
         mem_free(s.to);
         regex_close(s.regex);
@@ -297,11 +283,10 @@ static enum status read_normalizer(struct json_reader *r, const struct json_plac
         {"Precompiled", precompiled},
         {NULL, NULL},
     };
-
     return read_kind(r, step, kinds);
 }
 
-/* ---- pre-tokenizers ---- */
+/* --- pre-tokenizers ------------------------------------------------------------------------- */
 
 static enum status add_split(struct json_reader *r, const struct json_place *step,
                              const char *pattern, bool literal, enum pretok_behavior behavior,
@@ -309,7 +294,6 @@ static enum status add_split(struct json_reader *r, const struct json_place *ste
 {
     struct pretok_step s = {.kind = PRETOK_SPLIT, .behavior = behavior, .invert = invert};
     enum status status = open_regex(r, step, pattern, literal, &s.regex);
-
     return status == STATUS_OK ? pretok_add(r->tokenizer->pretok, s, r->err) : status;
 }
 
@@ -324,8 +308,7 @@ static enum status read_behavior(struct json_reader *r, const struct json_place 
         [PRETOK_CONTIGUOUS] = "Contiguous",
     };
     struct json_place m = tokenizer_json_member(step, "behavior");
-
-    if (m.value == NULL)
+    if (!m.value)
         return STATUS_OK;
     for (size_t i = 0; json_is_string(m.value) && i < sizeof names / sizeof names[0]; i++) {
         if (strcmp(names[i], json_string_value(m.value)) == 0) {
@@ -348,7 +331,6 @@ static enum status byte_level(struct json_reader *r, const struct json_place *st
 {
     bool prefix = true, regex = true;
     enum status status = tokenizer_json_bool(r, step, "add_prefix_space", &prefix);
-
     r->any_byte_level = true;
     if (status == STATUS_OK)
         status = tokenizer_json_bool(r, step, "use_regex", &regex);
@@ -366,7 +348,6 @@ static enum status split(struct json_reader *r, const struct json_place *step)
     const char *pattern = "";
     bool literal = false, invert = false;
     enum status status = read_pattern(r, step, &pattern, &literal);
-
     if (status == STATUS_OK)
         status = read_behavior(r, step, &behavior);
     if (status == STATUS_OK)
@@ -378,7 +359,6 @@ static enum status digits(struct json_reader *r, const struct json_place *step)
 {
     bool each = false;
     enum status status = tokenizer_json_bool(r, step, "individual_digits", &each);
-
     if (status != STATUS_OK)
         return status;
     return add_split(r, step, each ? "\\p{N}" : "\\p{N}+", false, PRETOK_ISOLATED, false);
@@ -388,7 +368,6 @@ static enum status punctuation(struct json_reader *r, const struct json_place *s
 {
     enum pretok_behavior behavior = PRETOK_ISOLATED;
     enum status status = read_behavior(r, step, &behavior);
-
     return status == STATUS_OK ? add_split(r, step, PUNCTUATION, false, behavior, false) : status;
 }
 
@@ -405,7 +384,6 @@ static enum status whitespace_split(struct json_reader *r, const struct json_pla
 static enum status bert(struct json_reader *r, const struct json_place *step)
 {
     enum status status = whitespace_split(r, step);
-
     return status == STATUS_OK ? add_split(r, step, PUNCTUATION, false, PRETOK_ISOLATED, false)
                                : status;
 }
@@ -414,7 +392,6 @@ static enum status delimiter(struct json_reader *r, const struct json_place *ste
 {
     const char *text = "";
     enum status status = tokenizer_json_text(r, step, "delimiter", true, &text);
-
     return status == STATUS_OK ? add_split(r, step, text, true, PRETOK_REMOVED, false) : status;
 }
 
@@ -427,11 +404,10 @@ static enum status read_metaspace(struct json_reader *r, const struct json_place
     struct json_place scheme = tokenizer_json_member(step, "prepend_scheme");
     bool prefix = true;
     enum status status = tokenizer_json_text(r, step, "replacement", true, replacement);
-
     if (status == STATUS_OK)
         status = tokenizer_json_bool(r, step, "add_prefix_space", &prefix);
     *when = prefix ? PRETOK_ALWAYS : PRETOK_NEVER;
-    if (status != STATUS_OK || scheme.value == NULL)
+    if (status != STATUS_OK || !scheme.value)
         return status;
     for (size_t i = 0; json_is_string(scheme.value) && i < 3; i++) {
         if (strcmp(names[i], json_string_value(scheme.value)) == 0) {
@@ -448,13 +424,12 @@ static enum status metaspace(struct json_reader *r, const struct json_place *ste
     const char *replacement = "";
     bool cut = true;
     enum status status = read_metaspace(r, step, &replacement, &s.prepend);
-
     if (status == STATUS_OK)
         status = tokenizer_json_bool(r, step, "split", &cut);
     if (status != STATUS_OK)
         return status;
     s.replacement = mem_strdup(replacement);
-    if (s.replacement == NULL)
+    if (!s.replacement)
         return tokenizer_json_no_memory(r);
     status = pretok_add(r->tokenizer->pretok, s, r->err);
     if (status == STATUS_OK && cut)
@@ -477,17 +452,15 @@ static enum status read_pretok(struct json_reader *r, const struct json_place *s
         {"Metaspace", metaspace},
         {NULL, NULL},
     };
-
     return read_kind(r, step, kinds);
 }
 
-/* ---- decoders ---- */
+/* --- decoders ------------------------------------------------------------------------------- */
 
 static enum status add_replace(struct json_reader *r, const struct json_place *step,
                                const char *from, const char *to)
 {
     struct vocab_rules *rules = &r->rules;
-
     if (rules->n_replaces == VOCAB_REPLACES)
         return tokenizer_json_unsupported(r, step, "Replace", "too many of them");
     rules->replaces[rules->n_replaces].from = from;
@@ -521,7 +494,6 @@ static enum status decode_replace(struct json_reader *r, const struct json_place
     const char *pattern = "", *content = "";
     bool literal = false;
     enum status status = read_pattern(r, step, &pattern, &literal);
-
     if (status == STATUS_OK)
         status = tokenizer_json_text(r, step, "content", true, &content);
     if (status != STATUS_OK)
@@ -538,7 +510,6 @@ static enum status decode_strip(struct json_reader *r, const struct json_place *
     const char *content = "";
     int32_t first = 0, last = 0;
     enum status status = tokenizer_json_text(r, step, "content", true, &content);
-
     if (status == STATUS_OK)
         status = tokenizer_json_id(r, &start, 256, &first);
     if (status == STATUS_OK)
@@ -556,7 +527,6 @@ static enum status decode_metaspace(struct json_reader *r, const struct json_pla
     const char *replacement = "";
     enum pretok_prepend when;
     enum status status = read_metaspace(r, step, &replacement, &when);
-
     if (status != STATUS_OK)
         return status;
     if (replacement[0] == '\0')
@@ -577,7 +547,6 @@ static enum status read_decoder(struct json_reader *r, const struct json_place *
         {"Metaspace", decode_metaspace},
         {NULL, NULL},
     };
-
     return read_kind(r, step, kinds);
 }
 
@@ -589,13 +558,12 @@ enum status tokenizer_json_steps(struct json_reader *r, const struct json_place 
     } members[] = {
         {"normalizer", read_normalizer}, {"pre_tokenizer", read_pretok}, {"decoder", read_decoder}};
     enum status status = STATUS_OK;
-
     r->tokenizer->pretok = pretok_new();
-    if (r->tokenizer->pretok == NULL)
+    if (!r->tokenizer->pretok)
         return tokenizer_json_no_memory(r);
     for (size_t i = 0; status == STATUS_OK && i < sizeof members / sizeof members[0]; i++) {
         struct json_place m = tokenizer_json_member(root, members[i].name);
-        if (m.value != NULL && !json_is_null(m.value))
+        if (m.value && !json_is_null(m.value))
             status = members[i].read(r, &m);
     }
     if (status != STATUS_OK)
@@ -608,14 +576,13 @@ enum status tokenizer_json_steps(struct json_reader *r, const struct json_place 
     return STATUS_OK;
 }
 
-/* ---- post-processors ---- */
+/* --- post-processors ------------------------------------------------------------------------ */
 
 static enum status push_around(struct json_reader *r, bool after, const struct json_place *id)
 {
     struct tokens *to = after ? &r->tokenizer->after : &r->tokenizer->before;
     int32_t value = -1;
     enum status status = tokenizer_json_id(r, id, r->tokenizer->vocab.count, &value);
-
     if (status != STATUS_OK)
         return status;
     return tokens_push(to, value) ? STATUS_OK : tokenizer_json_no_memory(r);
@@ -628,7 +595,6 @@ static enum status push_special(struct json_reader *r, const struct json_place *
     struct json_place all = tokenizer_json_member(step, "special_tokens");
     const char *name = "";
     enum status status = tokenizer_json_text(r, special, "id", true, &name);
-
     if (status != STATUS_OK)
         return status;
     struct json_place token = tokenizer_json_member(&all, name);
@@ -651,8 +617,8 @@ static enum status template(struct json_reader *r, const struct json_place *step
     for (size_t i = 0; status == STATUS_OK && i < json_array_size(single.value);
          i++){struct json_place part = tokenizer_json_element(&single, i);
               struct json_place special = tokenizer_json_member(&part, "SpecialToken");
-              if (special.value != NULL) status = push_special(r, step, &special, after);
-              else if (json_object_get(part.value, "Sequence") != NULL) after = true;
+              if (special.value) status = push_special(r, step, &special, after);
+              else if (json_object_get(part.value, "Sequence")) after = true;
               else status = tokenizer_json_expected(r, &part, "a SpecialToken or a Sequence");}
 return status;
 }
@@ -665,7 +631,6 @@ static enum status cls_and_sep(struct json_reader *r, const struct json_place *s
     struct json_place cls_id = tokenizer_json_element(&cls, 1);
     struct json_place sep_id = tokenizer_json_element(&sep, 1);
     enum status status = push_around(r, false, &cls_id);
-
     return status == STATUS_OK ? push_around(r, true, &sep_id) : status;
 }
 
@@ -683,11 +648,10 @@ static enum status read_post(struct json_reader *r, const struct json_place *ste
         {"TemplateProcessing", template},   {"BertProcessing", cls_and_sep},
         {"RobertaProcessing", cls_and_sep}, {NULL, NULL},
     };
-
     return read_kind(r, step, kinds);
 }
 
 enum status tokenizer_json_around(struct json_reader *r, const struct json_place *post)
 {
-    return post->value == NULL || json_is_null(post->value) ? STATUS_OK : read_post(r, post);
+    return !post->value || json_is_null(post->value) ? STATUS_OK : read_post(r, post);
 }

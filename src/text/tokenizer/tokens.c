@@ -10,7 +10,7 @@ bool tokens_push(struct tokens *t, int32_t id)
     if (t->count == t->cap) {
         size_t cap = t->cap < 32 ? 64 : 2 * t->cap, size;
         int32_t *ids = mem_mul(cap, sizeof *ids, &size) ? mem_resize(t->ids, size) : NULL;
-        if (ids == NULL)
+        if (!ids)
             return false;
         t->ids = ids;
         t->cap = cap;

@@ -24,7 +24,6 @@ struct unigram_best {
 static struct unigram_edge *find_edge(const struct unigram *u, uint32_t node, unsigned char byte)
 {
     uint64_t h = ((uint64_t)node << 8 | byte) * 0x9e3779b97f4a7c15u;
-
     for (uint32_t at = (uint32_t)(h >> 32);; at++) {
         struct unigram_edge *e = &u->edges[at & u->edge_mask];
         if (e->child == 0 || (e->node == node && e->byte == byte))
@@ -32,12 +31,11 @@ static struct unigram_edge *find_edge(const struct unigram *u, uint32_t node, un
     }
 }
 
-/* ---- opening ---- */
+/* --- opening -------------------------------------------------------------------------------- */
 
 static void add_piece(struct unigram *u, const char *key, size_t len, int32_t id, uint32_t *nodes)
 {
     uint32_t node = 0;
-
     for (size_t i = 0; i < len; i++) {
         struct unigram_edge *e = find_edge(u, node, (unsigned char)key[i]);
         if (e->child == 0) {
@@ -54,13 +52,12 @@ static enum status open_trie(struct unigram *u, struct err *err)
     const struct vocab *v = u->vocab;
     size_t bytes = v->keys.offsets[v->count], slots = 16, len;
     uint32_t nodes = 1;
-
     while (slots < 2 * bytes)
         slots *= 2;
     u->edge_mask = (uint32_t)(slots - 1);
     u->edges = mem_array(slots, sizeof *u->edges);
     u->ids = mem_array(bytes + 1, sizeof *u->ids);
-    if (u->edges == NULL || u->ids == NULL || slots > UINT32_MAX)
+    if (!u->edges || !u->ids || slots > UINT32_MAX)
         return err_set(err, STATUS_NO_MEMORY, "no memory for a trie of %zu bytes", bytes);
     u->ids[0] = -1;
     for (uint32_t i = 0; i < v->count; i++) {
@@ -75,7 +72,6 @@ enum status unigram_open(struct unigram *u, const struct vocab *v, const double 
                          int32_t unk, bool byte_fallback, struct err *err)
 {
     double lowest = INFINITY;
-
     *u = (struct unigram){.vocab = v, .scores = scores, .unk = unk, .byte_fallback = byte_fallback};
     for (uint32_t i = 0; i < v->count; i++)
         if (scores[i] < lowest)
@@ -100,7 +96,7 @@ void unigram_close(struct unigram *u)
     *u = (struct unigram){0};
 }
 
-/* ---- encoding ---- */
+/* --- encoding ------------------------------------------------------------------------------- */
 
 static bool reserve(struct unigram_scratch *s, size_t len)
 {
@@ -127,7 +123,6 @@ static void extend(const struct unigram *u, const char *word, size_t len, size_t
     bool single = false;
     size_t character;
     uint32_t node = 0;
-
     (void)utf8_step(word + at, len - at, &character);
     for (size_t end = at; end < len;) {
         node = find_edge(u, node, (unsigned char)word[end])->child;
@@ -160,7 +155,6 @@ static bool put_unknown(const struct unigram *u, const char *word, size_t from, 
                         struct tokens *out)
 {
     bool done;
-
     return put_bytes(u, word + from, end - from, out, &done) && (done || tokens_push(out, u->unk));
 }
 
@@ -170,7 +164,6 @@ static void turn_round(struct unigram_best *best, size_t len)
 {
     struct unigram_best piece = best[len];
     size_t end = len;
-
     while (end > 0) {
         size_t begin = piece.from;
         struct unigram_best before = best[begin];
@@ -201,7 +194,6 @@ bool unigram_encode(const struct unigram *u, const char *word, size_t len,
                     struct unigram_scratch *s, struct tokens *out)
 {
     size_t n;
-
     if (!reserve(s, len + 1))
         return false;
     for (size_t i = 0; i <= len; i++)

@@ -11,7 +11,6 @@
 static uint32_t hash_bytes(const char *bytes, size_t len)
 {
     uint64_t h = len * 0x9e3779b97f4a7c15u, eight;
-
     for (; len >= sizeof eight; bytes += sizeof eight, len -= sizeof eight) {
         memcpy(&eight, bytes, sizeof eight);
         h = (h ^ eight) * 0xff51afd7ed558ccdu;
@@ -62,7 +61,7 @@ int vocab_byte(const char *text, size_t len)
     return high < 0 || low < 0 ? -1 : 16 * high + low;
 }
 
-/* ---- opening ---- */
+/* --- opening -------------------------------------------------------------------------------- */
 
 /* Strings being collected. */
 struct collected {
@@ -74,7 +73,6 @@ struct collected {
 static void end_string(struct collected *c, uint32_t id)
 {
     size_t len = c->bytes.len - c->offsets[id];
-
     c->offsets[id + 1] = (uint32_t)c->bytes.len;
     if (len > c->longest)
         c->longest = len;
@@ -89,7 +87,7 @@ static enum status check_entries(const struct vocab_entry *entries, uint32_t cou
                                  const struct vocab_rules *rules, struct err *err)
 {
     for (uint32_t i = 0; i < count; i++) {
-        if (entries[i].text == NULL)
+        if (!entries[i].text)
             return err_param(err, STATUS_INVALID, rules->what,
                              "%s: expected a token for every id below %u, id %u has none",
                              rules->what, count, i);
@@ -104,7 +102,6 @@ static enum status check_entries(const struct vocab_entry *entries, uint32_t cou
 static enum status allocate(struct vocab *v, struct err *err)
 {
     size_t slots = 16;
-
     while (slots < 2 * (size_t)v->count)
         slots *= 2;
     v->slot_mask = (uint32_t)(slots - 1);
@@ -142,7 +139,6 @@ static void collect_piece(struct collected *pieces, const struct vocab_entry *e,
                           const struct vocab_rules *rules)
 {
     int byte = rules->bytes && e->type == VOCAB_BYTE ? vocab_byte(e->text, e->len) : -1;
-
     if (byte >= 0)
         buf_putc(&pieces->bytes, (char)byte);
     else if (e->type == VOCAB_CONTROL || e->type == VOCAB_UNKNOWN)
@@ -157,7 +153,6 @@ static void collect_bytes(struct vocab *v, struct collected *pieces, const struc
 {
     char bytes[LIMIT_TOKEN_BYTES];
     size_t len;
-
     v->literal[id] = e->literal || !byte_level_decode(e->text, e->len, bytes, &len);
     if (v->literal[id])
         buf_append(&pieces->bytes, e->text, e->len);
@@ -169,7 +164,6 @@ static bool collect(struct vocab *v, const struct vocab_entry *entries,
                     const struct vocab_rules *rules)
 {
     struct collected pieces = {.bytes.limit = UINT32_MAX}, keys = {.bytes.limit = UINT32_MAX};
-
     pieces.offsets = mem_array((size_t)v->count + 1, sizeof *pieces.offsets);
     if (!rules->byte_level)
         keys.offsets = mem_array((size_t)v->count + 1, sizeof *keys.offsets);
