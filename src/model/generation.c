@@ -39,8 +39,7 @@ enum status generation_read(struct sampling_values *out, const struct gguf *g,
     return STATUS_OK;
 }
 
-void generation_describe(const struct sampling_values *v, enum model_source source,
-                         struct buf *out)
+void generation_describe(const struct sampling_values *v, enum model_source source, struct buf *out)
 {
     const char *before = ": ";
     for (int p = 0; p < SAMPLING_PARAMS; p++) {

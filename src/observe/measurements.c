@@ -10,9 +10,10 @@
 #include <string.h>
 
 enum kind { COUNTER, GAUGE, HISTOGRAM };
-enum unit { COUNT, BYTES, SECONDS, WHOLE_MILLISECONDS, MICROSECONDS, PER_SECOND, RATIO, MILLIONTHS };
+enum unit { COUNT, BYTES, SECONDS, MILLISECONDS, MICROSECONDS, PER_SECOND, RATIO, MILLIONTHS };
 
-/* Prometheus is told seconds, JSON milliseconds, each with so many decimals. */
+/* Prometheus is told seconds, JSON milliseconds, each with so many decimals. Of MILLISECONDS the
+ * value is in microseconds too, and JSON shows whole ones. */
 static const struct {
     double to_prometheus, to_json; /* divisors */
     int decimals;
@@ -21,7 +22,7 @@ static const struct {
     [COUNT] = {1, 1, 0, ""},
     [BYTES] = {1, 1, 0, ""},
     [SECONDS] = {1, 1, 1, ""},
-    [WHOLE_MILLISECONDS] = {1e6, 1e3, 0, ""},
+    [MILLISECONDS] = {1e6, 1e3, 0, ""},
     [MICROSECONDS] = {1e6, 1e3, 3, "_ms"},
     [PER_SECOND] = {1, 1, 3, ""},
     [RATIO] = {1, 1, 4, ""},
@@ -318,7 +319,7 @@ static const struct row rows[] = {
     {COUNTER, COUNT, "firstlight_steps_total", "Engine steps begun.", VALUE(stats.steps)},
     {COUNTER, COUNT, "firstlight_steps_parked_total",
      "Times that a step stood aside for another.", VALUE(stats.parked)},
-    {GAUGE, WHOLE_MILLISECONDS, "firstlight_decode_gap_promised_seconds",
+    {GAUGE, MILLISECONDS, "firstlight_decode_gap_promised_seconds",
      "Between two tokens of a stream at most; 0: nothing is promised.", VALUE(info.decode_gap_us),
      LIVE(21, "gap.promised_ms")},
     {GAUGE, MICROSECONDS, NULL, NULL, .compute = gap_p95, LIVE(22, "gap.p95_ms")},

@@ -2,7 +2,7 @@
 #ifndef FIRSTLIGHT_BENCH_CLIENT_TARGET_ENGINE_H
 #define FIRSTLIGHT_BENCH_CLIENT_TARGET_ENGINE_H
 
-#include "bench/load/target.h"
+#include "bench/client/target_open.h"
 
 /* A target on an engine that is open and warm: closed with the target, or here on failure. The
  * loader's tokenizer and chat template are borrowed. `name` is for tables. */

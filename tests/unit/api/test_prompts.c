@@ -3,7 +3,7 @@
 
 #include "base/limits.h"
 #include "base/mem.h"
-#include "model/loader.h"
+#include "model/load/loader.h"
 #include "support/cmocka_all.h"
 
 #include <string.h>

@@ -23,7 +23,7 @@ static void expect_line(const char *json, const char *expected)
     if (st)
         assert_non_null(strstr(err.text, "generation_config.json"));
     else
-        generation_describe(&said, &line);
+        generation_describe(&said, file.source, &line);
     const char *found = st ? err.text : buf_str(&line);
     if (st ? !strstr(found, expected) : strcmp(found, expected) != 0)
         fail_msg("%s: expected \"%s\", found \"%s\"", json, expected, found);
@@ -105,7 +105,7 @@ static void each_key(void **state)
         gguf_writer_f32(&w, sampling_rows[p].gguf_key, 1);
         const void *bytes = gguf_writer_finish(&w, &len);
         assert_int_equal(gguf_parse(&g, bytes, len, &err), STATUS_OK);
-        assert_int_equal(generation_read(&said, g, &err), STATUS_OK);
+        assert_int_equal(generation_read(&said, g, MODEL_FILE, &err), STATUS_OK);
         for (int k = 0; k < SAMPLING_PARAMS; k++)
             assert_int_equal(said.given[k], k == p);
         assert_true(said.value[p] == 1);

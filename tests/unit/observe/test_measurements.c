@@ -38,7 +38,7 @@ static void set_up(void)
                                 .unsent_memory = {.held = 11, .most = 22, .refused = 2},
                                 .engine = hand.engine,
                                 .model_name = "m",
-                                .info = {.decode_gap_ms = 40},
+                                .info = {.decode_gap_us = 40000},
                                 .stats = {.running = 1,
                                           .waiting = 2,
                                           .kv_blocks_total = 8,
