@@ -45,7 +45,7 @@ const struct bench_alias *bench_aliases_at(size_t i)
 static struct flag_group flags_of(const char *command, void *base)
 {
     static struct flag flags[N_ALIASES];
-    struct flag_group group = {flags, 0, base};
+    struct flag_group group = {.flags = flags, .base = base};
     for (size_t i = 0; i < N_ALIASES; i++)
         if (aliases[i].command == command)
             flags[group.n_flags++] = aliases[i].flag;
