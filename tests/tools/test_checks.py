@@ -115,6 +115,29 @@ def test_size_accepts_the_largest_and_warns(tmp_path):
     assert result.returncode == 0 and "warning" in result.stdout
 
 
+README = "# kv\n\n1. `kv`, `prefix`: blocks\n"
+HOP = "| 1 | E | `engine/kv.c` `kv_open` | opens |\n"
+
+
+@pytest.mark.parametrize("readme, hop, message", [
+    (README, HOP, None),
+    (README.replace("`, `prefix", ""), HOP, "does not name prefix"),
+    (README + "2. `gone`: nothing\n", HOP, "names gone, which is not there"),
+    (README + "2. `kv`: again\n", HOP, "names kv twice"),
+    (README, HOP.replace("kv_open", "kv_shut"), "does not define kv_shut"),
+    (README, HOP.replace("engine/kv.c", "engine/kvs.c"), "does not define kv_open"),
+    ("", HOP, "does not name kv"),
+])
+def test_rooms(tmp_path, readme, hop, message):
+    write(tmp_path / "src/engine/kv.c", "int kv_open(void)\n{\n    return kv_shut();\n}\n")
+    write(tmp_path / "src/engine/prefix.h", "")
+    write(tmp_path / "src/engine/README.md", readme)
+    write(tmp_path / "ARCHITECTURE.md", hop)
+    result = run_tool("check-rooms", tmp_path)
+    assert (result.returncode == 0) == (message is None), result.stdout
+    assert message is None or message in result.stdout
+
+
 @pytest.mark.parametrize("comment, torn", [
     ("/* Text.\n *\n *     a ─► b\n *     └─► c\n *\n * More.\n */", None),
     ("/* Text.\n *\n *     a ─► b ─►\n * c\n */", 4),
