@@ -56,7 +56,7 @@ static void turn_away(struct server *s, struct http_exchange *x, enum openai_kin
     http_fail(x, e, e->code == STATUS_OVERLOADED ? "rate_limit_exceeded" : NULL);
 }
 
-static void on_ended(struct http_exchange *x, bool gone)
+static void completion_on_ended(struct http_exchange *x, bool gone)
 {
     struct completion *c = x->user;
     c->status = x->status;
@@ -81,7 +81,7 @@ static void forget_question(struct openai_request *ask)
 }
 
 /* It never was the engine's. The client may take its time with the error: the question goes now. */
-static void refuse(struct completion *c, const struct err *e, const char *code)
+static void completion_refuse(struct completion *c, const struct err *e, const char *code)
 {
     struct err failure;
     const char *reason = e->code != STATUS_UNAVAILABLE ? status_name(e->code) : "draining";
@@ -113,7 +113,7 @@ static enum status check_model(struct completion *c)
                      c->server->model_name);
 }
 
-static enum status too_long(struct completion *c, const struct tokens *ids)
+static enum status completion_too_long(struct completion *c, const struct tokens *ids)
 {
     c->code = "context_length_exceeded";
     return err_param(&c->err, STATUS_INVALID, c->ask.kind == OPENAI_CHAT ? "messages" : "prompt",
@@ -123,7 +123,7 @@ static enum status too_long(struct completion *c, const struct tokens *ids)
 }
 
 /* A prompt that is too long is not tokenized to its end; none is begun whose client has left. */
-static enum status tokenize(struct completion *c)
+static enum status completion_tokenize(struct completion *c)
 {
     struct prompts *p = &c->ask.prompts;
     uint32_t n_ctx = c->server->info.n_ctx;
@@ -131,7 +131,7 @@ static enum status tokenize(struct completion *c)
     enum status st = openai_request_tokenize(&c->ask, &c->server->loader, n_ctx, &c->err);
     for (uint32_t i = 0; i < p->n; i++)
         if (p->all[i].ids.over || (st == STATUS_OK && p->all[i].ids.count >= n_ctx))
-            return too_long(c, &p->all[i].ids);
+            return completion_too_long(c, &p->all[i].ids);
     return st;
 }
 
@@ -144,7 +144,7 @@ static uint64_t tokens_read(const struct completion *c)
 }
 
 /* Any one thread: touches nothing that others do. */
-static void work(struct text_job *job)
+static void completion_work(struct text_job *job)
 {
     struct completion *c = (struct completion *)(void *)job;
     size_t len;
@@ -159,7 +159,7 @@ static void work(struct text_job *job)
     if (c->prepared == STATUS_OK)
         c->prepared = check_model(c);
     if (c->prepared == STATUS_OK)
-        c->prepared = tokenize(c);
+        c->prepared = completion_tokenize(c);
     if (c->prepared == STATUS_OK)
         c->prepared = openai_request_check_logprobs(&c->ask, c->server->info.n_ctx, &c->err);
     if (c->prepared == STATUS_OK)
@@ -185,7 +185,7 @@ static int64_t deadline(const struct completion *c)
 }
 
 /* The last one takes what the question has; the others get copies. */
-static enum status make_params(struct completion *c, struct request_params *out)
+static enum status completion_make_params(struct completion *c, struct request_params *out)
 {
     struct openai_request *ask = &c->ask;
     struct request_params *p = &ask->params;
@@ -231,7 +231,7 @@ static enum status submit_choices(struct completion *c)
     struct request **requests = mem_array(n, sizeof(struct request *));
     enum status st = STATUS_NO_MEMORY;
     if (params && requests)
-        st = make_params(c, params);
+        st = completion_make_params(c, params);
     else
         err_set(&c->err, st, "no memory for %u choices", n);
     if (st == STATUS_OK)
@@ -275,7 +275,7 @@ static void submit(struct completion *c)
         if (c->err.code == STATUS_OVERLOADED)
             overloaded(c);
         else
-            refuse(c, &c->err, NULL);
+            completion_refuse(c, &c->err, NULL);
         return;
     }
     c->streaming = c->ask.stream;
@@ -314,7 +314,7 @@ static void hold_trace(struct completion *c)
     c->trace = NULL;
 }
 
-static void done(struct text_job *job)
+static void completion_done(struct text_job *job)
 {
     struct completion *c = (struct completion *)(void *)job;
     c->preparing = false;
@@ -324,12 +324,12 @@ static void done(struct text_job *job)
     if (!c->x)
         completion_let_go(c);
     else if (c->prepared != STATUS_OK)
-        refuse(c, &c->err, c->code);
+        completion_refuse(c, &c->err, c->code);
     else if (hold_echo(c))
         submit(c);
 }
 
-static void prepare(struct completion *c)
+static void completion_prepare(struct completion *c)
 {
     const char *limit;
     c->preparing = true; /* until done, which may come at once */
@@ -348,7 +348,7 @@ static int64_t drained_us(const struct server *s)
     return us < most_us ? us : most_us;
 }
 
-static bool refused(struct server *s, struct http_exchange *x, enum openai_kind kind)
+static bool completion_refused(struct server *s, struct http_exchange *x, enum openai_kind kind)
 {
     static const char *const reasons[] = {"loading", "memory", "draining", "failed"};
     struct err e = s->failure;
@@ -377,16 +377,16 @@ static bool too_many(struct server *s, struct http_exchange *x, enum openai_kind
     return true;
 }
 
-static void fill(struct completion *c, struct server *s, struct http_exchange *x,
-                 const struct completion_question *question)
+static void completion_fill(struct completion *c, struct server *s, struct http_exchange *x,
+                            const struct completion_question *question)
 {
     enum openai_kind kind = question->kind;
     char digits[REQUEST_ID_DIGITS + 1];
     request_id_random(digits);
     snprintf(c->id, sizeof c->id, "%s-%s", kind == OPENAI_CHAT ? "chatcmpl" : "cmpl", digits);
     snprintf(c->request_id, sizeof c->request_id, "%s", x->request_id);
-    c->job = (struct text_job){.work = work,
-                               .done = done,
+    c->job = (struct text_job){.work = completion_work,
+                               .done = completion_done,
                                .client = c->admitted.client,
                                .bytes = evbuffer_get_length(question->body)};
     c->server = s;
@@ -410,7 +410,7 @@ static void fill(struct completion *c, struct server *s, struct http_exchange *x
     c->out.limit = LIMIT_CHOICE_BYTES;
     c->logprobs.limit = LIMIT_CHOICE_BYTES / 2;
     x->user = c;
-    x->ended = on_ended;
+    x->ended = completion_on_ended;
     x->drained = completion_output_drained;
     c->next = s->calls;
     if (c->next)
@@ -423,7 +423,7 @@ void completion_begin(struct server *s, struct http_exchange *x,
 {
     struct err e;
     struct admitted admitted;
-    if (refused(s, x, question->kind) || too_many(s, x, question->kind, &admitted)) {
+    if (completion_refused(s, x, question->kind) || too_many(s, x, question->kind, &admitted)) {
         if (question->body)
             evbuffer_free(question->body);
         return;
@@ -438,8 +438,8 @@ void completion_begin(struct server *s, struct http_exchange *x,
         return;
     }
     c->admitted = admitted;
-    fill(c, s, x, question);
-    prepare(c);
+    completion_fill(c, s, x, question);
+    completion_prepare(c);
 }
 
 void completion_cancel_all(struct server *s)

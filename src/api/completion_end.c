@@ -160,7 +160,7 @@ static void record(struct completion *c)
 }
 
 /* For GET /v1/debug/requests. */
-static void remember(const struct completion *c)
+static void completion_end_remember(const struct completion *c)
 {
     struct request_log_entry *q = request_log_add(&c->server->recent, &c->timeline);
     snprintf(q->id, sizeof q->id, "%s", c->id);
@@ -215,7 +215,7 @@ void completion_let_go(struct completion *c)
     client_admission_end(s, &c->admitted, c->completion_tokens);
     log_call(c);
     record(c);
-    remember(c);
+    completion_end_remember(c);
     measure_end(c);
     unlink_call(c);
     event_del(&c->timer);

@@ -18,7 +18,7 @@
 /* The answer. The exchange may end inside the last call of each function here, and the call with
  * it, so nothing comes after. */
 
-static void put_error(struct completion *c, const struct err *e)
+static void completion_output_put_error(struct completion *c, const struct err *e)
 {
     if (c->form->error)
         c->form->error(&c->out, e);
@@ -52,7 +52,7 @@ static void lose(struct completion *c, bool no_room)
         http_no_room_to_send(c->x, e);
     else
         err_set(e, STATUS_NO_MEMORY, "no memory for the answer");
-    put_error(c, e);
+    completion_output_put_error(c, e);
     c->finish = FINISH_ERROR;
     c->lost = true;
     c->answered = true;
@@ -159,8 +159,8 @@ static bool add_echo(const struct choice *ch, struct buf *both, const char **tex
 
 /* One frame of what is new. Log probabilities come with the text that they belong to, or, where
  * there is none, at the end. */
-static void put_text(struct choice *ch, const struct request_news *news,
-                     const struct request_news *all)
+static void completion_output_put_text(struct choice *ch, const struct request_news *news,
+                                       const struct request_news *all)
 {
     struct completion *c = ch->call;
     bool ended = all->finish != FINISH_NONE;
@@ -221,7 +221,7 @@ static bool gathers(struct choice *ch)
 
 /* Appends what is ready of a choice. A client that does not read makes its tokens wait in the
  * request; but a finished request is written out whole, for its slot is wanted. */
-static void take_news(struct choice *ch)
+static void completion_output_take_news(struct choice *ch)
 {
     struct completion *c = ch->call;
     struct request_news news, all;
@@ -237,7 +237,7 @@ static void take_news(struct choice *ch)
     all.n_tokens = (uint32_t)(news.tokens - all.tokens) + news.n_tokens;
     all.text_len = (size_t)(news.text - all.text) + news.text_len;
     if (!broken_off(c, news.finish, &e)) {
-        put_text(ch, &news, &all);
+        completion_output_put_text(ch, &news, &all);
         if (news.finish != FINISH_NONE)
             put_end(ch, news.finish);
         return;
@@ -247,7 +247,7 @@ static void take_news(struct choice *ch)
     if (c->lost)
         return;
     completion_cancel(c); /* one is broken: so is the answer */
-    put_error(c, &e);
+    completion_output_put_error(c, &e);
     c->answered = true;
 }
 
@@ -266,7 +266,7 @@ static void forget_parts(struct completion *c)
 }
 
 /* Everything that is ready in one write. */
-static void flush(struct completion *c)
+static void completion_output_flush(struct completion *c)
 {
     if (c->out.len > 0 || c->out.failed)
         write_out(c);
@@ -283,8 +283,8 @@ static void flush(struct completion *c)
 
 static void pump(struct choice *ch)
 {
-    take_news(ch);
-    flush(ch->call);
+    completion_output_take_news(ch);
+    completion_output_flush(ch->call);
 }
 
 static void fail_memory(struct completion *c)
@@ -306,7 +306,7 @@ static bool add_timing(struct completion *c)
 }
 
 /* Before the choices are put together: the answer takes as much once more while that is done. */
-static bool fits(struct completion *c)
+static bool completion_output_fits(struct completion *c)
 {
     size_t bytes = 0;
     for (uint32_t i = 0; i < c->n_choices; i++)
@@ -361,7 +361,7 @@ static void make_choice(struct text_job *job)
 }
 
 /* The answer ends here, with an error. What still runs of it is cancelled. */
-static void give_up(struct completion *c, const struct err *e, const char *code)
+static void completion_output_give_up(struct completion *c, const struct err *e, const char *code)
 {
     completion_cancel(c);
     c->answered = true;
@@ -376,7 +376,7 @@ static void choice_failed(struct completion *c)
             "no memory for the answer: a choice may have %u bytes, its log probabilities half",
             LIMIT_CHOICE_BYTES);
     c->finish = FINISH_ERROR;
-    give_up(c, &e, NULL);
+    completion_output_give_up(c, &e, NULL);
 }
 
 static void no_room(struct completion *c)
@@ -384,11 +384,11 @@ static void no_room(struct completion *c)
     struct err e;
     http_no_room_to_send(c->x, &e);
     c->finish = FINISH_ERROR;
-    give_up(c, &e, "unsent_memory");
+    completion_output_give_up(c, &e, "unsent_memory");
 }
 
 /* The choice waits for the others, beside all that clients have not taken. */
-static void keep(struct choice *ch)
+static void completion_output_keep(struct choice *ch)
 {
     struct completion *c = ch->call;
     char *fitted = mem_resize(ch->json.data, ch->json.len + 1);
@@ -419,8 +419,8 @@ static void choice_made(struct text_job *job)
     } else if (ch->json.failed) {
         choice_failed(c);
     } else if (c->n_live > 0) {
-        keep(ch);
-    } else if (fits(c)) {
+        completion_output_keep(ch);
+    } else if (completion_output_fits(c)) {
         put_together(c);
     } else {
         no_room(c);
@@ -443,11 +443,11 @@ static void keep_choice(struct choice *ch, const struct request_news *all)
     choice_made(&ch->job);
 }
 
-static void break_off(struct choice *ch, const struct err *e)
+static void completion_output_break_off(struct choice *ch, const struct err *e)
 {
     struct completion *c = ch->call;
     completion_release(ch);
-    give_up(c, e, NULL);
+    completion_output_give_up(c, e, NULL);
 }
 
 void completion_output_news(struct choice *ch)
@@ -469,7 +469,7 @@ void completion_output_news(struct choice *ch)
         completion_release(ch);
         completion_let_go(c);
     } else if (broken_off(c, all.finish, &e)) {
-        break_off(ch, &e);
+        completion_output_break_off(ch, &e);
     } else {
         keep_choice(ch, &all);
     }
@@ -479,11 +479,11 @@ static void pump_all(struct completion *c)
 {
     for (uint32_t i = 0; i < c->n_choices && !c->answered; i++)
         if (c->choices[i].r) {
-            take_news(&c->choices[i]);
+            completion_output_take_news(&c->choices[i]);
             if (c->out.len > LIMIT_STREAM_BUFFER) /* what waits says who has to wait, too */
                 write_out(c);
         }
-    flush(c);
+    completion_output_flush(c);
 }
 
 void completion_output_drained(struct http_exchange *x)
@@ -506,7 +506,7 @@ static void say_silence(struct completion *c)
     event_add(&c->timer, &tv);
     if (silent_us >= every_us && !c->behind) {
         buf_puts(&c->out, c->form->silence);
-        flush(c);
+        completion_output_flush(c);
     }
 }
 
@@ -530,5 +530,5 @@ void completion_output_start_stream(struct completion *c)
         return;
     event_add(&c->timer, &silence);
     buf_puts(&c->out, c->form->accepted);
-    flush(c);
+    completion_output_flush(c);
 }

@@ -32,8 +32,8 @@ static uint64_t id_of(const struct key *k)
     return id;
 }
 
-static enum status add(struct keys *k, const char *text, size_t len, const char *from,
-                       struct err *err)
+static enum status keys_add(struct keys *k, const char *text, size_t len, const char *from,
+                            struct err *err)
 {
     if (len > LIMIT_API_KEY_BYTES)
         return err_set(err, STATUS_INVALID, "%s: a key has %zu bytes, the most is %d", from, len,
@@ -74,7 +74,7 @@ static enum status read_file(struct keys *k, const char *path, struct err *err)
     while (st == STATUS_OK && getline(&line, &cap, f) >= 0) {
         char *key = trimmed(line);
         if (*key)
-            st = add(k, key, strlen(key), path, err);
+            st = keys_add(k, key, strlen(key), path, err);
     }
     free(line); /* getline's */
     fclose(f);
@@ -96,7 +96,7 @@ enum status keys_load(struct keys **out, const char *path, struct err *err)
     if (path)
         st = read_file(k, path, err);
     if (st == STATUS_OK && one && *one)
-        st = add(k, one, strlen(one), "FIRSTLIGHT_API_KEY", err);
+        st = keys_add(k, one, strlen(one), "FIRSTLIGHT_API_KEY", err);
     if (st) {
         keys_free(k);
         return st;

@@ -42,7 +42,7 @@ static size_t held_bytes(int statm)
 
 /* On the text worker: nobody waits for it now. Growth of the KV pool counts as well, since it
  * cannot be told apart; then there is little to give back, and that takes no time. */
-static void work(struct text_job *job)
+static void memory_trim_work(struct text_job *job)
 {
     struct memory_trim *t = (struct memory_trim *)job;
     size_t before = held_bytes(t->statm);
@@ -57,7 +57,7 @@ static void work(struct text_job *job)
               clock_now_us() - start_us);
 }
 
-static void done(struct text_job *job)
+static void memory_trim_done(struct text_job *job)
 {
     struct memory_trim *t = (struct memory_trim *)job;
     t->under_way = false;
@@ -86,13 +86,15 @@ enum status memory_trim_open(struct memory_trim **out, struct event_base *base,
 {
     struct memory_trim *t = mem_zalloc(sizeof *t);
     if (t)
-        *t = (struct memory_trim){
-            .job = {.work = work, .done = done, .bytes = SIZE_MAX, .never_slow = true},
-            .statm = open("/proc/self/statm", O_RDONLY | O_CLOEXEC),
-            .worker = worker,
-            .busy = busy,
-            .arg = arg,
-            .timer = evtimer_new(base, on_quiet, t)};
+        *t = (struct memory_trim){.job = {.work = memory_trim_work,
+                                          .done = memory_trim_done,
+                                          .bytes = SIZE_MAX,
+                                          .never_slow = true},
+                                  .statm = open("/proc/self/statm", O_RDONLY | O_CLOEXEC),
+                                  .worker = worker,
+                                  .busy = busy,
+                                  .arg = arg,
+                                  .timer = evtimer_new(base, on_quiet, t)};
     if (!t || !t->timer) {
         memory_trim_close(t);
         return err_set(err, STATUS_NO_MEMORY, "no memory for the server");

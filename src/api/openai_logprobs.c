@@ -9,7 +9,7 @@
 
 /* --- one token ------------------------------------------------------------------------------ */
 
-static void put_number(struct buf *out, float logprob)
+static void openai_logprobs_put_number(struct buf *out, float logprob)
 {
     double x = logprob >= LOGPROB_LEAST ? logprob : LOGPROB_LEAST; /* a NaN has no JSON */
     buf_printf(out, "%.9g", x == 0 ? 0 : x);                       /* no "-0" */
@@ -48,7 +48,7 @@ static void put_chat_token(struct buf *out, const struct tokenizer *t,
     buf_puts(out, "{\"token\":");
     put_token(out, piece, len, "");
     buf_puts(out, ",\"logprob\":");
-    put_number(out, l->logprob);
+    openai_logprobs_put_number(out, l->logprob);
     buf_puts(out, ",\"bytes\":[");
     for (size_t i = 0; i < len; i++)
         buf_printf(out, i > 0 ? ",%u" : "%u", (unsigned char)piece[i]);
@@ -76,7 +76,7 @@ static void put_chat(struct buf *out, const struct tokenizer *t, const struct re
 
 /* --- completions ---------------------------------------------------------------------------- */
 
-static void put_key(struct buf *out, const struct tokenizer *t, int32_t token)
+static void openai_logprobs_put_key(struct buf *out, const struct tokenizer *t, int32_t token)
 {
     size_t len;
     const char *piece = tokenizer_piece(t, token, &len);
@@ -100,9 +100,9 @@ static void put_entry(struct buf *out, const struct tokenizer *t, const struct t
                       bool first)
 {
     buf_puts(out, first ? "" : ",");
-    put_key(out, t, l->token);
+    openai_logprobs_put_key(out, t, l->token);
     buf_putc(out, ':');
-    put_number(out, l->logprob);
+    openai_logprobs_put_number(out, l->logprob);
 }
 
 /* The likeliest, and the token itself when it is none of them. */
@@ -134,7 +134,7 @@ struct entries {
     uint32_t from, to; /* of the answer's */
 };
 
-static uint32_t count(const struct entries *e)
+static uint32_t openai_logprobs_count(const struct entries *e)
 {
     return (e->prompt ? e->prompt->n : 0) + e->to - e->from;
 }
@@ -149,22 +149,23 @@ static const struct token_logprob *row_at(const struct entries *e, uint32_t i)
     return e->all->logprobs + (e->from + i - n) * width;
 }
 
-static void put_tokens(struct buf *out, const struct tokenizer *t, const struct entries *e)
+static void openai_logprobs_put_tokens(struct buf *out, const struct tokenizer *t,
+                                       const struct entries *e)
 {
-    for (uint32_t i = 0; i < count(e); i++) {
+    for (uint32_t i = 0; i < openai_logprobs_count(e); i++) {
         const struct token_logprob *row = row_at(e, i);
         buf_puts(out, i > 0 ? "," : "");
-        put_key(out, t, row ? row->token : e->prompt->ids[0]);
+        openai_logprobs_put_key(out, t, row ? row->token : e->prompt->ids[0]);
     }
 }
 
 static void put_logprobs(struct buf *out, const struct entries *e)
 {
-    for (uint32_t i = 0; i < count(e); i++) {
+    for (uint32_t i = 0; i < openai_logprobs_count(e); i++) {
         const struct token_logprob *row = row_at(e, i);
         buf_puts(out, i > 0 ? "," : "");
         if (row)
-            put_number(out, row->logprob);
+            openai_logprobs_put_number(out, row->logprob);
         else
             buf_puts(out, "null");
     }
@@ -172,7 +173,7 @@ static void put_logprobs(struct buf *out, const struct entries *e)
 
 static void put_maps(struct buf *out, const struct tokenizer *t, const struct entries *e)
 {
-    for (uint32_t i = 0; i < count(e); i++) {
+    for (uint32_t i = 0; i < openai_logprobs_count(e); i++) {
         const struct token_logprob *row = row_at(e, i);
         buf_puts(out, i > 0 ? "," : "");
         if (row)
@@ -205,7 +206,7 @@ static void put_completion(struct buf *out, const struct tokenizer *t, const str
                            struct openai_logprobs_cursor *cursor)
 {
     buf_puts(out, "{\"tokens\":[");
-    put_tokens(out, t, e);
+    openai_logprobs_put_tokens(out, t, e);
     buf_puts(out, "],\"token_logprobs\":[");
     put_logprobs(out, e);
     buf_puts(out, "],\"top_logprobs\":[");
@@ -224,7 +225,7 @@ static void put_completion(struct buf *out, const struct tokenizer *t, const str
 /* Token i of all->n_tokens belongs to the text that is shown, or to what was cut off it. While the
  * answer runs only what is certain counts: a text that is held back may still become a stop string,
  * and the tokens may be newer than the text. */
-static bool is_shown(const struct request_news *all, uint32_t i)
+static bool openai_logprobs_is_shown(const struct request_news *all, uint32_t i)
 {
     size_t at = all->text_before[i];
     bool last = i + 1 == all->n_tokens;
@@ -243,11 +244,11 @@ bool openai_logprobs_put(struct buf *out, enum openai_kind kind, const struct to
     uint32_t from = cursor->next, to = from;
     if (!all->prompt_logprobs || cursor->prompt_done)
         prompt = NULL;
-    while (to < all->n_tokens && is_shown(all, to) &&
+    while (to < all->n_tokens && openai_logprobs_is_shown(all, to) &&
            (cursor->ends_shown || !tokenizer_is_end(t, all->tokens[to])))
         to++;
     const struct entries entries = {prompt, all, from, to};
-    if (count(&entries) == 0)
+    if (openai_logprobs_count(&entries) == 0)
         return false;
     if (kind == OPENAI_CHAT)
         put_chat(out, t, all, from, to);

@@ -89,8 +89,8 @@ static bool role_known(const char *role)
 }
 
 /* Appends one part of a content array. */
-static enum status add_part(struct buf *text, const json_t *part, size_t message, size_t at,
-                            struct err *err)
+static enum status openai_request_add_part(struct buf *text, const json_t *part, size_t message,
+                                           size_t at, struct err *err)
 {
     const char *type = json_string_value(json_object_get(part, "type"));
     const json_t *value = json_object_get(part, "text");
@@ -123,7 +123,7 @@ static enum status message_content(const json_t *message, size_t at, json_t **ou
     }
     struct buf text = {0};
     for (size_t i = 0; i < json_array_size(content); i++) {
-        enum status st = add_part(&text, json_array_get(content, i), at, i, err);
+        enum status st = openai_request_add_part(&text, json_array_get(content, i), at, i, err);
         if (st) {
             buf_fini(&text);
             return st;
@@ -381,7 +381,7 @@ static enum status read_choices(struct openai_request *q, struct err *err)
     return q->kind == OPENAI_CHAT ? read_chat_logprobs(q, err) : read_completion_logprobs(q, err);
 }
 
-static enum status read_stream(struct openai_request *q, struct err *err)
+static enum status openai_request_read_stream(struct openai_request *q, struct err *err)
 {
     const json_t *options = json_object_get(q->json, "stream_options");
     enum status st = json_field_bool(q->json, "stream", &q->stream, err);
@@ -435,14 +435,15 @@ static enum status read_prompts(struct openai_request *q, struct err *err)
     return st ? st : read_messages(q, err);
 }
 
-static enum status read_all(struct openai_request *q, struct err *err)
+static enum status openai_request_read_all(struct openai_request *q, struct err *err)
 {
     enum status st;
     if ((st = check_unsupported(q, err)) ||
         (st = json_field_text(q->json, "model", &q->model, err)) || (st = read_prompts(q, err)) ||
         (st = read_sampling(q, err)) || (st = read_bias(q, err)) || (st = read_stop(q, err)) ||
         (st = read_choices(q, err)) || (st = read_max_tokens(q, err)) ||
-        (st = read_stream(q, err)) || (st = read_salt(q, err)) || (st = read_priority(q, err)) ||
+        (st = openai_request_read_stream(q, err)) || (st = read_salt(q, err)) ||
+        (st = read_priority(q, err)) ||
         (st = json_field_real(q->json, "timeout", true, 0, LIMIT_TIMEOUT_SECONDS, &q->timeout_s,
                               err)) ||
         (st = json_field_bool(q->json, "ignore_eos", &q->params.ignore_eos, err)))
@@ -454,7 +455,7 @@ enum status openai_request_read(struct openai_request *out, enum openai_kind kin
                                 struct err *err)
 {
     *out = (struct openai_request){.kind = kind, .json = take, .params.sampling = sampling_default};
-    return read_all(out, err);
+    return openai_request_read_all(out, err);
 }
 
 enum status openai_request_parse(struct openai_request *out, enum openai_kind kind,

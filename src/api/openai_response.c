@@ -6,7 +6,8 @@
 
 #include <inttypes.h>
 
-static void put_head(struct buf *out, const struct openai_response *a, const char *chat_object)
+static void openai_response_put_head(struct buf *out, const struct openai_response *a,
+                                     const char *chat_object)
 {
     buf_puts(out, "{\"id\":");
     json_put(out, a->id);
@@ -19,7 +20,7 @@ static void put_head(struct buf *out, const struct openai_response *a, const cha
 static void put_choice_start(struct buf *out, const struct openai_response *a,
                              const struct openai_response_choice *c)
 {
-    put_head(out, a, "chat.completion.chunk");
+    openai_response_put_head(out, a, "chat.completion.chunk");
     buf_printf(out, ",\"choices\":[{\"index\":%u,", c->index);
 }
 
@@ -141,7 +142,7 @@ void openai_response_finish(struct buf *out, const struct openai_response *a,
 void openai_response_usage(struct buf *out, const struct openai_response *a,
                            const struct openai_response_end *end)
 {
-    put_head(out, a, "chat.completion.chunk");
+    openai_response_put_head(out, a, "chat.completion.chunk");
     buf_puts(out, ",\"choices\":[]");
     put_usage(out, end);
     put_measurements(out, end);
@@ -150,7 +151,7 @@ void openai_response_usage(struct buf *out, const struct openai_response *a,
 
 void openai_response_head(struct buf *out, const struct openai_response *a)
 {
-    put_head(out, a, "chat.completion");
+    openai_response_put_head(out, a, "chat.completion");
     buf_puts(out, ",\"choices\":[");
 }
 

@@ -27,7 +27,7 @@ void prompts_fini(struct prompts *p)
     *p = (struct prompts){0};
 }
 
-static enum status wrong(const json_t *found, const char *name, struct err *err)
+static enum status prompts_wrong(const json_t *found, const char *name, struct err *err)
 {
     char text[64];
     return err_param(err, STATUS_INVALID, name,
@@ -36,8 +36,8 @@ static enum status wrong(const json_t *found, const char *name, struct err *err)
                      name, LIMIT_CHOICES, LIMIT_CHOICES, json_found(found, text, sizeof text));
 }
 
-static enum status read_ids(struct asked_prompt *p, const json_t *ids, const char *name,
-                            struct err *err)
+static enum status prompts_read_ids(struct asked_prompt *p, const json_t *ids, const char *name,
+                                    struct err *err)
 {
     for (size_t i = 0; i < json_array_size(ids); i++) {
         int64_t id;
@@ -52,24 +52,24 @@ static enum status read_ids(struct asked_prompt *p, const json_t *ids, const cha
     return STATUS_OK;
 }
 
-static void take_text(struct asked_prompt *p, const json_t *text)
+static void prompts_take_text(struct asked_prompt *p, const json_t *text)
 {
     p->text = json_string_value(text);
     p->len = json_string_length(text);
 }
 
 /* One of several: all must be of the first one's kind. */
-static enum status read_one(struct asked_prompt *p, const json_t *value, bool texts, size_t at,
-                            struct err *err)
+static enum status prompts_read_one(struct asked_prompt *p, const json_t *value, bool texts,
+                                    size_t at, struct err *err)
 {
     char name[NAME_BYTES];
     snprintf(name, sizeof name, "prompt[%zu]", at);
     if (texts && json_is_string(value)) {
-        take_text(p, value);
+        prompts_take_text(p, value);
         return STATUS_OK;
     }
     if (!texts && json_array_size(value) > 0)
-        return read_ids(p, value, name, err);
+        return prompts_read_ids(p, value, name, err);
     char found[64];
     return err_param(err, STATUS_INVALID, name, "%s: must be %s, as the first one is; found %s",
                      name, texts ? "a string" : "an array of token ids",
@@ -81,10 +81,10 @@ static enum status read_several(struct prompts *p, const json_t *value, struct e
     size_t n = json_array_size(value);
     const json_t *first = json_array_get(value, 0);
     if (n > LIMIT_CHOICES || !(json_is_string(first) || json_array_size(first) > 0))
-        return wrong(value, "prompt", err);
+        return prompts_wrong(value, "prompt", err);
     enum status st = prompts_make(p, (uint32_t)n, err);
     for (size_t i = 0; i < n && st == STATUS_OK; i++)
-        st = read_one(&p->all[i], json_array_get(value, i), json_is_string(first), i, err);
+        st = prompts_read_one(&p->all[i], json_array_get(value, i), json_is_string(first), i, err);
     return st;
 }
 
@@ -92,15 +92,15 @@ enum status prompts_read(struct prompts *p, const json_t *value, struct err *err
 {
     bool text = json_is_string(value);
     if (!text && json_array_size(value) == 0)
-        return wrong(value, "prompt", err);
+        return prompts_wrong(value, "prompt", err);
     if (!text && !json_is_number(json_array_get(value, 0)))
         return read_several(p, value, err);
     enum status st = prompts_make(p, 1, err);
     if (st)
         return st;
     if (!text)
-        return read_ids(&p->all[0], value, "prompt", err);
-    take_text(&p->all[0], value);
+        return prompts_read_ids(&p->all[0], value, "prompt", err);
+    prompts_take_text(&p->all[0], value);
     return STATUS_OK;
 }
 
@@ -144,8 +144,8 @@ static enum status spell(struct prompts *p, uint32_t at, const struct tokenizer 
     return STATUS_OK;
 }
 
-static enum status tokenize(struct prompts *p, uint32_t at, const struct tokenizer *t, bool echo,
-                            struct err *err)
+static enum status prompts_own_tokenize(struct prompts *p, uint32_t at, const struct tokenizer *t,
+                                        bool echo, struct err *err)
 {
     struct asked_prompt *one = &p->all[at];
     if (one->text)
@@ -168,7 +168,7 @@ enum status prompts_tokenize(struct prompts *p, const struct tokenizer *t, bool 
     for (uint32_t i = 0; i < p->n; i++) {
         enum status st = prompts_wanted(p, err);
         if (st == STATUS_OK)
-            st = tokenize(p, i, t, echo, err);
+            st = prompts_own_tokenize(p, i, t, echo, err);
         if (st)
             return st;
         if (p->all[i].ids.count == 0)

@@ -55,8 +55,8 @@ static int64_t until_one(const struct rate *r, const struct client *who, int64_t
     return r->used ? client_buckets_until_us(r->used, who, r->most - 1, now_us) : 0;
 }
 
-static enum status refuse(const struct rate *r, const char *flag, const char *what, int64_t wait_us,
-                          struct err *err)
+static enum status rate_limit_refuse(const struct rate *r, const char *flag, const char *what,
+                                     int64_t wait_us, struct err *err)
 {
     return err_param(err, STATUS_OVERLOADED, flag,
                      "this client has used up its %s: %g a second (%s), the next is taken in "
@@ -71,9 +71,10 @@ enum status rate_limit_take(struct rate_limit *r, const struct client *who, int6
     int64_t tokens_us = until_one(&r->tokens, who, now_us);
     *wait_us = requests_us > tokens_us ? requests_us : tokens_us;
     if (tokens_us > requests_us)
-        return refuse(&r->tokens, "--max-tokens-per-second", "tokens", tokens_us, err);
+        return rate_limit_refuse(&r->tokens, "--max-tokens-per-second", "tokens", tokens_us, err);
     if (requests_us > 0)
-        return refuse(&r->requests, "--max-requests-per-second", "requests", requests_us, err);
+        return rate_limit_refuse(&r->requests, "--max-requests-per-second", "requests", requests_us,
+                                 err);
     if (r->requests.used)
         client_buckets_add(r->requests.used, who, 1, now_us);
     return STATUS_OK;

@@ -17,8 +17,8 @@
 
 typedef void route_handler(struct server *s, struct http_exchange *x);
 
-static route_handler chat, completion, models, model, health, ready;
-static route_handler metrics, requests, stats, stream;
+static route_handler routes_chat, completion, models, model, health, routes_ready;
+static route_handler metrics, routes_requests, stats, stream;
 static route_handler page, page_part;
 
 struct route {
@@ -29,37 +29,37 @@ struct route {
 };
 
 static const struct route routes[] = {
-    {"/v1/chat/completions", "POST", true, chat},
+    {"/v1/chat/completions", "POST", true, routes_chat},
     {"/v1/completions", "POST", true, completion},
     {"/v1/models", "GET", true, models},
     {"/v1/models/", "GET", true, model},
-    {"/v1/debug/requests", "GET", true, requests},
+    {"/v1/debug/requests", "GET", true, routes_requests},
     {"/v1/debug/stats", "GET", true, stats},
     {"/v1/debug/stream", "GET", true, stream},
     {"/metrics", "GET", false, metrics},
     {"/health", "GET", false, health},
-    {"/ready", "GET", false, ready},
+    {"/ready", "GET", false, routes_ready},
     {"/", "GET", false, page},
     {"/page/", "GET", false, page_part},
 };
 
 /* Handlers */
 
-static void ask(struct server *s, struct http_exchange *x, enum openai_kind kind)
+static void routes_ask(struct server *s, struct http_exchange *x, enum openai_kind kind)
 {
     completion_begin(s, x,
                      &(struct completion_question){
                          .kind = kind, .form = &openai_sse_format, .body = http_take_body(x)});
 }
 
-static void chat(struct server *s, struct http_exchange *x)
+static void routes_chat(struct server *s, struct http_exchange *x)
 {
-    ask(s, x, OPENAI_CHAT);
+    routes_ask(s, x, OPENAI_CHAT);
 }
 
 static void completion(struct server *s, struct http_exchange *x)
 {
-    ask(s, x, OPENAI_COMPLETION);
+    routes_ask(s, x, OPENAI_COMPLETION);
 }
 
 static void reply_as(struct http_exchange *x, int status, const char *type, struct buf *body)
@@ -74,7 +74,7 @@ static void reply_as(struct http_exchange *x, int status, const char *type, stru
     buf_fini(body);
 }
 
-static void reply(struct http_exchange *x, int status, struct buf *body)
+static void routes_reply(struct http_exchange *x, int status, struct buf *body)
 {
     reply_as(x, status, "application/json", body);
 }
@@ -89,7 +89,7 @@ static void put_model(struct buf *out, const struct server *s)
                s->start_unix_s, s->info.n_ctx);
 }
 
-static bool still_loading(const struct server *s, struct http_exchange *x)
+static bool routes_still_loading(const struct server *s, struct http_exchange *x)
 {
     struct err e;
     if (s->state != SERVER_LOADING)
@@ -102,12 +102,12 @@ static bool still_loading(const struct server *s, struct http_exchange *x)
 static void models(struct server *s, struct http_exchange *x)
 {
     struct buf out = {0};
-    if (still_loading(s, x))
+    if (routes_still_loading(s, x))
         return;
     buf_puts(&out, "{\"object\":\"list\",\"data\":[");
     put_model(&out, s);
     buf_puts(&out, "]}");
-    reply(x, 200, &out);
+    routes_reply(x, 200, &out);
 }
 
 static void model(struct server *s, struct http_exchange *x)
@@ -115,7 +115,7 @@ static void model(struct server *s, struct http_exchange *x)
     struct buf out = {0};
     struct err e;
     char name[256];
-    if (still_loading(s, x))
+    if (routes_still_loading(s, x))
         return;
     if (!http_path_rest(x, "/v1/models/", name, sizeof name) || strcmp(name, s->model_name) != 0) {
         err_param(&e, STATUS_NOT_FOUND, "model", "no such model: this server has \"%s\"",
@@ -124,7 +124,7 @@ static void model(struct server *s, struct http_exchange *x)
         return;
     }
     put_model(&out, s);
-    reply(x, 200, &out);
+    routes_reply(x, 200, &out);
 }
 
 /* Why nothing is taken any more. */
@@ -146,10 +146,10 @@ static void health(struct server *s, struct http_exchange *x)
     put_failure(&out, s);
     measurements_json(&out, MEASUREMENTS_HEALTH, &v);
     buf_putc(&out, '}');
-    reply(x, s->state == SERVER_FAILED ? 503 : 200, &out);
+    routes_reply(x, s->state == SERVER_FAILED ? 503 : 200, &out);
 }
 
-static void ready(struct server *s, struct http_exchange *x)
+static void routes_ready(struct server *s, struct http_exchange *x)
 {
     struct buf out = {0};
     bool is = s->state == SERVER_READY;
@@ -159,7 +159,7 @@ static void ready(struct server *s, struct http_exchange *x)
     buf_putc(&out, '}');
     if (!is)
         http_add_header(x, "Retry-After", "1");
-    reply(x, is ? 200 : 503, &out);
+    routes_reply(x, is ? 200 : 503, &out);
 }
 
 static void metrics(struct server *s, struct http_exchange *x)
@@ -171,14 +171,14 @@ static void metrics(struct server *s, struct http_exchange *x)
     reply_as(x, 200, PROMETHEUS_CONTENT_TYPE, &out);
 }
 
-static void requests(struct server *s, struct http_exchange *x)
+static void routes_requests(struct server *s, struct http_exchange *x)
 {
     struct buf out = {0};
     struct err e;
     if (debug_page_requests(s, x, &out, &e))
         http_fail(x, &e, NULL);
     else
-        reply(x, 200, &out);
+        routes_reply(x, 200, &out);
 }
 
 static void stats(struct server *s, struct http_exchange *x)
@@ -189,7 +189,7 @@ static void stats(struct server *s, struct http_exchange *x)
     buf_puts(&out, "{\"object\":\"stats\"");
     measurements_json(&out, MEASUREMENTS_DEBUG, &v);
     buf_putc(&out, '}');
-    reply(x, 200, &out);
+    routes_reply(x, 200, &out);
 }
 
 static void stream(struct server *s, struct http_exchange *x)
@@ -234,7 +234,7 @@ static bool matches(const char *pattern, const char *path)
     return strncmp(path, pattern, n) == 0 && is_open_ended(pattern) == (path[n] != '\0');
 }
 
-static const struct route *find(const char *path)
+static const struct route *routes_find(const char *path)
 {
     for (size_t i = 0; i < sizeof routes / sizeof *routes; i++)
         if (matches(routes[i].path, path))
@@ -303,7 +303,8 @@ static enum status check_access(struct server *s, const struct http_head *head,
     return st;
 }
 
-static enum status check_key(struct server *s, const struct http_head *head, struct judged *out)
+static enum status routes_check_key(struct server *s, const struct http_head *head,
+                                    struct judged *out)
 {
     struct err *e = &out->why.err;
     enum status st = server_state_check_key(s, head->authorization, &out->key, out->secret, e);
@@ -326,9 +327,9 @@ static enum status check_body(const struct route *r, const struct http_head *hea
 }
 
 /* All that a head decides alone; the one place that does, whether the body is there or not. */
-static enum status judge(struct server *s, const struct http_head *head, struct judged *out)
+static enum status routes_judge(struct server *s, const struct http_head *head, struct judged *out)
 {
-    const struct route *r = out->route = find(head->path);
+    const struct route *r = out->route = routes_find(head->path);
     struct http_refusal *why = &out->why;
     enum status st = check_access(s, head, why);
     if (st)
@@ -341,7 +342,7 @@ static enum status judge(struct server *s, const struct http_head *head, struct 
                        r->path, head->method, allowed(r));
     }
     if (!is_preflight(head) && r->needs_key)
-        st = check_key(s, head, out);
+        st = routes_check_key(s, head, out);
     return st ? st : check_body(r, head, &why->err);
 }
 
@@ -350,7 +351,7 @@ bool routes_admit(void *server, const struct http_head *head, const struct socka
 {
     struct server *s = server;
     struct judged j = {0};
-    enum status st = judge(s, head, &j);
+    enum status st = routes_judge(s, head, &j);
     *why = j.why;
     if (st)
         return false;
@@ -410,7 +411,7 @@ void routes_dispatch(void *server, struct http_exchange *x)
     struct judged j = {.secret = &x->key_secret};
     x->ended = log_end;
     x->open = true;
-    if (judge(s, &head, &j)) {
+    if (routes_judge(s, &head, &j)) {
         routes_refuse(x, &j.why);
         return;
     }

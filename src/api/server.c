@@ -31,7 +31,7 @@ static void state_changed(struct server *s)
 
 /* The loader thread */
 
-static enum status warm_up(struct server *s, struct err *err)
+static enum status server_warm_up(struct server *s, struct err *err)
 {
     const char *path = s->options.warm_prompts;
     struct engine_info info;
@@ -50,7 +50,7 @@ static enum status warm_up(struct server *s, struct err *err)
     return st;
 }
 
-static void *load(void *arg)
+static void *server_load(void *arg)
 {
     struct server *s = arg;
     const struct server_options *o = &s->options;
@@ -58,7 +58,7 @@ static void *load(void *arg)
     if (s->load_status == STATUS_OK)
         s->load_status = engine_open(&s->engine, &s->loader, &o->engine, &s->load_err);
     if (s->load_status == STATUS_OK)
-        s->load_status = warm_up(s, &s->load_err);
+        s->load_status = server_warm_up(s, &s->load_err);
     wake_signal(&s->loaded);
     return NULL;
 }
@@ -70,7 +70,7 @@ static enum status start_loading(struct server *s, struct err *err)
     sigfillset(&all);
     sigdelset(&all, SIGBUS); /* a fault of the thread itself: see weights/map_guard.h */
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    int e = pthread_create(&s->load_thread, NULL, load, s);
+    int e = pthread_create(&s->load_thread, NULL, server_load, s);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (e)
         return err_set(err, STATUS_NO_MEMORY, "cannot start the loader thread: %s", strerror(e));
@@ -181,7 +181,7 @@ static void announce(struct server *s)
     s->options.ready(s->options.arg, &ready);
 }
 
-static size_t between(size_t n, size_t least, size_t most)
+static size_t server_between(size_t n, size_t least, size_t most)
 {
     return n < least ? least : n > most ? most : n;
 }
@@ -214,8 +214,9 @@ static void size_memory(struct server *s)
     size_t share = left > kv ? (left - kv) / 8 : 0;
     size_t request = s->options.request_memory, unsent = s->options.unsent_memory;
     share_memory(
-        s, request ? request : between(share, LIMIT_REQUEST_MEMORY_LEAST, LIMIT_REQUEST_MEMORY),
-        unsent ? unsent : between(share, LIMIT_UNSENT_MEMORY_LEAST, LIMIT_UNSENT_MEMORY));
+        s,
+        request ? request : server_between(share, LIMIT_REQUEST_MEMORY_LEAST, LIMIT_REQUEST_MEMORY),
+        unsent ? unsent : server_between(share, LIMIT_UNSENT_MEMORY_LEAST, LIMIT_UNSENT_MEMORY));
 }
 
 static void on_loaded(evutil_socket_t fd, short what, void *arg)
@@ -272,7 +273,7 @@ static void events_ended(void *server)
     server_state_call_ended(server);
 }
 
-static void on_left(void *server)
+static void server_on_left(void *server)
 {
     memory_trim_soon(((struct server *)server)->trim);
 }
@@ -421,7 +422,7 @@ static void warn_if_open_to_all(const struct server *s)
              http1_url(s->http));
 }
 
-static enum status open_all(struct server *s, struct err *err)
+static enum status server_open_all(struct server *s, struct err *err)
 {
     const struct server_options *o = &s->options;
     s->base = event_base_new();
@@ -445,7 +446,7 @@ static enum status open_all(struct server *s, struct err *err)
                                  .addresses = s->addresses,
                                  .unsent = &s->unsent_memory,
                                  .open = &s->open_memory,
-                                 .left = on_left,
+                                 .left = server_on_left,
                                  .left_arg = s,
                                  .admit = routes_admit};
     struct http2_options http2 = {.host = o->host,
@@ -456,7 +457,7 @@ static enum status open_all(struct server *s, struct err *err)
                                   .unsent = &s->unsent_memory,
                                   .open = &s->open_memory,
                                   .streams = &s->stream_memory,
-                                  .left = on_left,
+                                  .left = server_on_left,
                                   .left_arg = s,
                                   .tls_cert = o->tls_cert,
                                   .tls_key = o->tls_key,
@@ -549,7 +550,7 @@ enum status server_run(const struct server_options *options, struct err *err)
     for (int i = 0; i < SERVER_SIGNALS; i++) /* what asks for no end must not bring one meanwhile */
         if (signals[i].on_signal != on_signal)
             signal(signals[i].number, SIG_IGN);
-    enum status st = open_all(s, err);
+    enum status st = server_open_all(s, err);
     if (st == STATUS_OK)
         event_base_dispatch(s->base);
     if (!loader_ended(s)) {

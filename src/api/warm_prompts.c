@@ -17,8 +17,8 @@ struct reader {
     struct err *err;
 };
 
-static enum status add(struct warm_prompts *w, const struct reader *r, struct tokens *ids,
-                       const struct prefix_salt *salt)
+static enum status warm_prompts_add(struct warm_prompts *w, const struct reader *r,
+                                    struct tokens *ids, const struct prefix_salt *salt)
 {
     bool salted = (salt->word[0] | salt->word[1]) != 0;
     if (salted && r->keyed)
@@ -49,8 +49,8 @@ static enum status add(struct warm_prompts *w, const struct reader *r, struct to
     return STATUS_OK;
 }
 
-static enum status read_line(struct warm_prompts *w, const struct reader *r, const char *line,
-                             size_t len)
+static enum status warm_prompts_read_line(struct warm_prompts *w, const struct reader *r,
+                                          const char *line, size_t len)
 {
     struct openai_request q = {0};
     json_t *json;
@@ -64,7 +64,7 @@ static enum status read_line(struct warm_prompts *w, const struct reader *r, con
     if (st == STATUS_OK)
         st = openai_request_tokenize(&q, r->loader, 0, r->err);
     for (uint32_t i = 0; i < q.prompts.n && st == STATUS_OK; i++)
-        st = add(w, r, &q.prompts.all[i].ids, &q.params.salt);
+        st = warm_prompts_add(w, r, &q.prompts.all[i].ids, &q.params.salt);
     openai_request_fini(&q);
     return st;
 }
@@ -83,7 +83,8 @@ enum status warm_prompts_read(struct warm_prompts *w, const char *path, const st
     enum status st = STATUS_OK;
     while (st == STATUS_OK && (len = getline(&line, &cap, f)) >= 0) {
         number++;
-        if (strspn(line, " \t\r\n") < (size_t)len && (st = read_line(w, &r, line, (size_t)len)))
+        if (strspn(line, " \t\r\n") < (size_t)len &&
+            (st = warm_prompts_read_line(w, &r, line, (size_t)len)))
             err_context(err, "%s:%u", path, number);
     }
     if (st == STATUS_OK && ferror(f))

@@ -11,7 +11,7 @@ void allowance_init(struct allowance *a, int64_t per_second, int64_t most)
 }
 
 /* n units come in so many microseconds, rounded up. */
-static int64_t time_of(const struct allowance *a, int64_t n)
+static int64_t allowance_time_of(const struct allowance *a, int64_t n)
 {
     return (n * SECOND_US + a->per_second - 1) / a->per_second;
 }
@@ -20,14 +20,14 @@ static int64_t time_of(const struct allowance *a, int64_t n)
 static void refill(struct allowance *a)
 {
     int64_t now = clock_now_us(), passed = now - a->at_us, missing = a->most - a->left;
-    if (passed >= time_of(a, missing)) {
+    if (passed >= allowance_time_of(a, missing)) {
         a->left = a->most;
         a->at_us = now;
         return;
     }
     int64_t gained = passed * a->per_second / SECOND_US;
     a->left += gained;
-    a->at_us += time_of(a, gained);
+    a->at_us += allowance_time_of(a, gained);
 }
 
 bool allowance_has(struct allowance *a)
@@ -46,6 +46,6 @@ int64_t allowance_wait_us(struct allowance *a)
 {
     if (allowance_has(a))
         return 0;
-    int64_t us = time_of(a, 1 - a->left) - (clock_now_us() - a->at_us);
+    int64_t us = allowance_time_of(a, 1 - a->left) - (clock_now_us() - a->at_us);
     return us > 0 ? us : 1; /* time has passed since it was looked at */
 }

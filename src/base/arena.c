@@ -21,7 +21,7 @@ void arena_init(struct arena *a, size_t limit)
 }
 
 /* Blocks double, so that a large arena has few and a small one wastes little. */
-static struct arena_block *add_block(struct arena *a, size_t size)
+static struct arena_block *arena_add_block(struct arena *a, size_t size)
 {
     size_t want = a->head != NULL ? a->head->size * 2 : ARENA_BLOCK_MIN;
     size_t total;
@@ -54,7 +54,7 @@ void *arena_alloc(struct arena *a, size_t size)
         return NULL;
     }
     if (block == NULL || block->size - block->used < rounded) {
-        block = add_block(a, rounded);
+        block = arena_add_block(a, rounded);
         if (block == NULL)
             return NULL;
     }

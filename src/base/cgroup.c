@@ -87,7 +87,7 @@ static char *next_word(char **at)
 }
 
 /* Blanks and the like are written \040. */
-static void unescape(char *text)
+static void cgroup_unescape(char *text)
 {
     char *out = text;
     for (; *text; out++) {
@@ -131,8 +131,8 @@ static bool mount_line(void *arg, char *text)
     if (strcmp(type, m->controller ? "cgroup" : "cgroup2") != 0 ||
         (m->controller && !has_word(next_word(&kind), m->controller)))
         return false;
-    unescape(mount_root);
-    unescape(mount);
+    cgroup_unescape(mount_root);
+    cgroup_unescape(mount);
     const char *below = path_below(mount_root, m->path);
     if (!below && m->any)
         return false;
@@ -194,8 +194,8 @@ static bool number_line(void *arg, char *text)
 }
 
 /* `otherwise` where there is no such number. */
-static uint64_t read_number(const char *folder, const char *file, const char *key,
-                            uint64_t otherwise)
+static uint64_t cgroup_read_number(const char *folder, const char *file, const char *key,
+                                   uint64_t otherwise)
 {
     struct number n = {.key = key};
     return find_line(folder, file, number_line, &n) ? n.value : otherwise;
@@ -211,25 +211,25 @@ static uint64_t room(uint64_t limit, uint64_t used, uint64_t droppable)
 
 static uint64_t room_v2(const char *folder)
 {
-    uint64_t limit = read_number(folder, "/memory.max", "", NO_LIMIT);
-    uint64_t high = read_number(folder, "/memory.high", "", NO_LIMIT);
+    uint64_t limit = cgroup_read_number(folder, "/memory.max", "", NO_LIMIT);
+    uint64_t high = cgroup_read_number(folder, "/memory.high", "", NO_LIMIT);
     limit = high < limit ? high : limit;
     if (limit == NO_LIMIT)
         return NO_LIMIT;
-    return room(limit, read_number(folder, "/memory.current", "", 0),
-                read_number(folder, "/memory.stat", "inactive_file ", 0) +
-                    read_number(folder, "/memory.stat", "active_file ", 0));
+    return room(limit, cgroup_read_number(folder, "/memory.current", "", 0),
+                cgroup_read_number(folder, "/memory.stat", "inactive_file ", 0) +
+                    cgroup_read_number(folder, "/memory.stat", "active_file ", 0));
 }
 
 static uint64_t room_v1(const char *folder)
 {
-    uint64_t limit = read_number(folder, "/memory.limit_in_bytes", "", NO_LIMIT);
+    uint64_t limit = cgroup_read_number(folder, "/memory.limit_in_bytes", "", NO_LIMIT);
     if (limit >= V1_LIMITED)
         return NO_LIMIT;
     /* total_: of the groups below, too, as the limit and the use are */
-    return room(limit, read_number(folder, "/memory.usage_in_bytes", "", 0),
-                read_number(folder, "/memory.stat", "total_inactive_file ", 0) +
-                    read_number(folder, "/memory.stat", "total_active_file ", 0));
+    return room(limit, cgroup_read_number(folder, "/memory.usage_in_bytes", "", 0),
+                cgroup_read_number(folder, "/memory.stat", "total_inactive_file ", 0) +
+                    cgroup_read_number(folder, "/memory.stat", "total_active_file ", 0));
 }
 
 size_t cgroup_memory_room_in(const char *root)
@@ -246,7 +246,7 @@ size_t cgroup_memory_room(void)
 
 /* Processors */
 
-static uint64_t processors(uint64_t quota, uint64_t period)
+static uint64_t cgroup_own_processors(uint64_t quota, uint64_t period)
 {
     if (quota == NO_LIMIT || quota == 0 || period == 0)
         return NO_LIMIT;
@@ -266,15 +266,17 @@ static bool cpu_max_line(void *arg, char *text)
 static uint64_t processors_v2(const char *folder)
 {
     struct cpu_max c;
-    return find_line(folder, "/cpu.max", cpu_max_line, &c) ? processors(c.quota, c.period)
-                                                           : NO_LIMIT;
+    return find_line(folder, "/cpu.max", cpu_max_line, &c)
+               ? cgroup_own_processors(c.quota, c.period)
+               : NO_LIMIT;
 }
 
 static uint64_t processors_v1(const char *folder)
 {
-    uint64_t quota = read_number(folder, "/cpu.cfs_quota_us", "", NO_LIMIT);
+    uint64_t quota = cgroup_read_number(folder, "/cpu.cfs_quota_us", "", NO_LIMIT);
     return quota == NO_LIMIT ? NO_LIMIT
-                             : processors(quota, read_number(folder, "/cpu.cfs_period_us", "", 0));
+                             : cgroup_own_processors(
+                                   quota, cgroup_read_number(folder, "/cpu.cfs_period_us", "", 0));
 }
 
 int cgroup_processors_in(const char *root)

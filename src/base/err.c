@@ -26,8 +26,8 @@ static const struct status_row rows[] = {
 
 static _Atomic(err_settle *) settle_before_abort;
 
-static enum status fill(struct err *e, enum status code, const char *param, const char *fmt,
-                        va_list args)
+static enum status err_fill(struct err *e, enum status code, const char *param, const char *fmt,
+                            va_list args)
 {
     if (!e)
         return code;
@@ -41,7 +41,7 @@ enum status err_set(struct err *e, enum status code, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
-    fill(e, code, "", fmt, args);
+    err_fill(e, code, "", fmt, args);
     va_end(args);
     return code;
 }
@@ -50,7 +50,7 @@ enum status err_param(struct err *e, enum status code, const char *param, const 
 {
     va_list args;
     va_start(args, fmt);
-    fill(e, code, param, fmt, args);
+    err_fill(e, code, param, fmt, args);
     va_end(args);
     return code;
 }
@@ -87,7 +87,7 @@ int status_grpc(enum status code)
     return rows[code].grpc;
 }
 
-static void too_late(int signal)
+static void err_too_late(int signal)
 {
     (void)signal;
     abort();
@@ -97,7 +97,7 @@ static void too_late(int signal)
  * lose messages: it calls a pipe full in whose last page there is room.) */
 static void limit_time(void)
 {
-    const struct sigaction action = {.sa_handler = too_late};
+    const struct sigaction action = {.sa_handler = err_too_late};
     const struct itimerval timer = {.it_value = {.tv_sec = ABORT_MS / 1000}};
     sigset_t alarm_only;
     sigemptyset(&alarm_only);

@@ -28,7 +28,7 @@ static uint32_t bucket_of(int64_t value)
 }
 
 /* One writer: a load and a store, no locked instruction. */
-static void count(atomic_ullong *c, uint64_t n)
+static void histogram_count(atomic_ullong *c, uint64_t n)
 {
     uint64_t before = atomic_load_explicit(c, memory_order_relaxed);
     atomic_store_explicit(c, before + n, memory_order_relaxed);
@@ -38,8 +38,8 @@ void histogram_add(struct histogram *h, int64_t value, uint64_t n)
 {
     if (value < 0)
         value = 0;
-    count(&h->buckets[bucket_of(value)], n);
-    count(&h->sum, (uint64_t)value * n);
+    histogram_count(&h->buckets[bucket_of(value)], n);
+    histogram_count(&h->sum, (uint64_t)value * n);
 }
 
 void histogram_read(const struct histogram *h, struct histogram_view *out)

@@ -19,7 +19,7 @@ static bool is_plain(char c)
  * so that they cost no memory; text that is no JSON may count wrong, and is refused by the parser
  * then.
  */
-static bool count(const char *text, size_t len, struct json_count *n)
+static bool json_own_count(const char *text, size_t len, struct json_count *n)
 {
     size_t depth = 0;
     bool plain = false;
@@ -84,7 +84,7 @@ enum status json_parse(const char *text, size_t len, json_t **out, struct err *e
     if (len == 0)
         return err_set(err, STATUS_INVALID, "the body is empty: expected a JSON object");
     struct json_count n = {0};
-    if (!count(text, len, &n))
+    if (!json_own_count(text, len, &n))
         return err_set(err, STATUS_INVALID, "the body nests deeper than %d levels",
                        LIMIT_JSON_DEPTH);
     enum status st = json_count_check(&n, err);
@@ -137,7 +137,8 @@ const char *json_found(const json_t *v, char *out, size_t out_size)
     return out;
 }
 
-static enum status wrong(const json_t *v, const char *name, const char *expected, struct err *err)
+static enum status json_wrong(const json_t *v, const char *name, const char *expected,
+                              struct err *err)
 {
     char found[64];
     return err_param(err, STATUS_INVALID, name, "%s: must be %s, found %s", name, expected,
@@ -157,11 +158,11 @@ enum status json_whole(const json_t *v, const char *name, int64_t min, int64_t m
         /* beyond 2^53 a real no longer says which whole number was meant */
         double d = json_is_real(v) ? json_real_value(v) : NAN;
         if (!(fabs(d) <= 9007199254740992.0) || d != floor(d))
-            return wrong(v, name, expected, err);
+            return json_wrong(v, name, expected, err);
         n = (int64_t)d;
     }
     if (n < min || n > max)
-        return wrong(v, name, expected, err);
+        return json_wrong(v, name, expected, err);
     *out = n;
     return STATUS_OK;
 }
@@ -174,13 +175,13 @@ enum status json_number(const json_t *v, const char *name, bool above, double mi
         char expected[80];
         snprintf(expected, sizeof expected,
                  above ? "a number above %g, at most %g" : "a number between %g and %g", min, max);
-        return wrong(v, name, expected, err);
+        return json_wrong(v, name, expected, err);
     }
     *out = d;
     return STATUS_OK;
 }
 
-static const json_t *given(const json_t *o, const char *name)
+static const json_t *json_given(const json_t *o, const char *name)
 {
     const json_t *v = json_object_get(o, name);
     return json_is_null(v) ? NULL : v;
@@ -188,11 +189,11 @@ static const json_t *given(const json_t *o, const char *name)
 
 enum status json_field_bool(const json_t *o, const char *name, bool *out, struct err *err)
 {
-    const json_t *v = given(o, name);
+    const json_t *v = json_given(o, name);
     if (!v)
         return STATUS_OK;
     if (!json_is_boolean(v))
-        return wrong(v, name, "true or false", err);
+        return json_wrong(v, name, "true or false", err);
     *out = json_is_true(v);
     return STATUS_OK;
 }
@@ -200,14 +201,14 @@ enum status json_field_bool(const json_t *o, const char *name, bool *out, struct
 enum status json_field_int(const json_t *o, const char *name, int64_t min, int64_t max,
                            int64_t *out, struct err *err)
 {
-    const json_t *v = given(o, name);
+    const json_t *v = json_given(o, name);
     return v ? json_whole(v, name, min, max, out, err) : STATUS_OK;
 }
 
 enum status json_field_real(const json_t *o, const char *name, bool above, double min, double max,
                             float *out, struct err *err)
 {
-    const json_t *v = given(o, name);
+    const json_t *v = json_given(o, name);
     double d = 0;
     if (!v)
         return STATUS_OK;
@@ -219,11 +220,11 @@ enum status json_field_real(const json_t *o, const char *name, bool above, doubl
 
 enum status json_field_text(const json_t *o, const char *name, const char **out, struct err *err)
 {
-    const json_t *v = given(o, name);
+    const json_t *v = json_given(o, name);
     if (!v)
         return STATUS_OK;
     if (!json_is_string(v))
-        return wrong(v, name, "a string", err);
+        return json_wrong(v, name, "a string", err);
     *out = json_string_value(v);
     return STATUS_OK;
 }

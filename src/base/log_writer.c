@@ -37,7 +37,7 @@ static struct writer {
 
 /* The ring, under the lock */
 
-static void put_bytes(struct writer *w, const void *from, size_t n)
+static void log_writer_put_bytes(struct writer *w, const void *from, size_t n)
 {
     size_t at = (w->first + w->used) % sizeof w->ring;
     size_t before_end = sizeof w->ring - at < n ? sizeof w->ring - at : n;
@@ -59,14 +59,14 @@ static void skip_bytes(struct writer *w, size_t n)
     w->used -= n;
 }
 
-static void put_line(struct writer *w, const char *line, line_length len)
+static void log_writer_put_line(struct writer *w, const char *line, line_length len)
 {
     if (sizeof w->ring - w->used < sizeof len + len) {
         atomic_fetch_add_explicit(&w->dropped, 1, memory_order_relaxed);
         return;
     }
-    put_bytes(w, &len, sizeof len);
-    put_bytes(w, line, len);
+    log_writer_put_bytes(w, &len, sizeof len);
+    log_writer_put_bytes(w, line, len);
     atomic_store(&w->settled, false);
     pthread_cond_signal(&w->has_lines);
 }
@@ -78,7 +78,7 @@ bool log_writer_put(const char *line, size_t len)
     pthread_mutex_lock(&w->lock);
     bool open = w->open;
     if (open)
-        put_line(w, line, (line_length)len);
+        log_writer_put_line(w, line, (line_length)len);
     pthread_mutex_unlock(&w->lock);
     return open;
 }
@@ -91,7 +91,7 @@ unsigned long log_writer_dropped(void)
 /* The thread */
 
 /* Whole lines, as many as a chunk holds; waits for the first. 0: it is to end, and none is left. */
-static size_t take(struct writer *w, char *chunk, unsigned long *n_lines)
+static size_t log_writer_take(struct writer *w, char *chunk, unsigned long *n_lines)
 {
     size_t n = 0;
     line_length len;
@@ -112,7 +112,7 @@ static size_t take(struct writer *w, char *chunk, unsigned long *n_lines)
     return n;
 }
 
-static bool write_all(const char *bytes, size_t left)
+static bool log_writer_write_all(const char *bytes, size_t left)
 {
     while (left > 0) {
         ssize_t n = write(STDERR_FILENO, bytes, left);
@@ -138,19 +138,19 @@ static void tell_dropped(struct writer *w)
     if (dropped == w->told)
         return;
     size_t n = log_line(line, sizeof line, LOG_WARN, "log.dropped", "lines=%lu", dropped - w->told);
-    if (write_all(line, n))
+    if (log_writer_write_all(line, n))
         w->told = dropped;
 }
 
-static void *run(void *arg)
+static void *log_writer_run(void *arg)
 {
     struct writer *w = arg;
     char chunk[CHUNK_BYTES];
     unsigned long n_lines;
     size_t n;
     pthread_setname_np(pthread_self(), "log");
-    while ((n = take(w, chunk, &n_lines)) > 0) {
-        if (write_all(chunk, n))
+    while ((n = log_writer_take(w, chunk, &n_lines)) > 0) {
+        if (log_writer_write_all(chunk, n))
             tell_dropped(w);
         else
             atomic_fetch_add_explicit(&w->dropped, n_lines, memory_order_relaxed);
@@ -170,7 +170,7 @@ enum status log_writer_start(struct err *err)
     if (w->null < 0)
         return err_set(err, STATUS_IO, "cannot open /dev/null: %s", strerror(errno));
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    int e = pthread_create(&w->thread, NULL, run, w);
+    int e = pthread_create(&w->thread, NULL, log_writer_run, w);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (e)
         close(w->null);

@@ -84,7 +84,7 @@ void mem_free(void *p)
     free(p);
 }
 
-static size_t read_number(const char *path, const char *key)
+static size_t mem_read_number(const char *path, const char *key)
 {
     FILE *f = fopen(path, "r");
     if (!f)
@@ -105,7 +105,7 @@ static size_t read_number(const char *path, const char *key)
 
 size_t mem_available(void)
 {
-    size_t kib = read_number("/proc/meminfo", "MemAvailable:");
+    size_t kib = mem_read_number("/proc/meminfo", "MemAvailable:");
     size_t available = kib == SIZE_MAX ? SIZE_MAX : kib * 1024;
     size_t room = cgroup_memory_room();
     if (room < available)

@@ -51,12 +51,12 @@ struct sandbox_rights sandbox_rights(int abi)
                                    (UINT64_C(1) << known[i].scope) - 1};
 }
 
-static int create(const void *rights, size_t size, int flags)
+static int sandbox_create(const void *rights, size_t size, int flags)
 {
     return (int)syscall(SYS_landlock_create_ruleset, rights, size, flags);
 }
 
-static void give_up(struct sandbox *s, const char *why)
+static void sandbox_give_up(struct sandbox *s, const char *why)
 {
     if (s->rules >= 0)
         close(s->rules);
@@ -71,8 +71,8 @@ void sandbox_open(struct sandbox *s, int abi_most)
 {
     (void)abi_most;
     *s = (struct sandbox){.rules = -1, .seccomp_off = "built with a sanitizer"};
-    give_up(s, "built with a sanitizer");
-    (void)create;
+    sandbox_give_up(s, "built with a sanitizer");
+    (void)sandbox_create;
 }
 
 #else
@@ -80,26 +80,26 @@ void sandbox_open(struct sandbox *s, int abi_most)
 void sandbox_open(struct sandbox *s, int abi_most)
 {
     *s = (struct sandbox){.rules = -1, .seccomp_off = "not yet"};
-    int abi = create(NULL, 0, GET_VERSION);
+    int abi = sandbox_create(NULL, 0, GET_VERSION);
     if (abi <= 0) { /* ENOSYS: an old kernel; EOPNOTSUPP: switched off at its start */
-        give_up(s, abi < 0 ? strerrordesc_np(errno) : "version 0");
+        sandbox_give_up(s, abi < 0 ? strerrordesc_np(errno) : "version 0");
         return;
     }
     s->abi = abi < abi_most ? abi : abi_most;
     struct sandbox_rights rights = sandbox_rights(s->abi);
     if (s->abi <= 0)
-        give_up(s, "left out");
-    else if ((s->rules = create(&rights, sizeof rights, 0)) < 0)
-        give_up(s, strerrordesc_np(errno));
+        sandbox_give_up(s, "left out");
+    else if ((s->rules = sandbox_create(&rights, sizeof rights, 0)) < 0)
+        sandbox_give_up(s, strerrordesc_np(errno));
 }
 
 #endif
 
-static void add(struct sandbox *s, int type, const void *rule)
+static void sandbox_add(struct sandbox *s, int type, const void *rule)
 {
     /* EBADFD: a pipe or the like, which Landlock leaves alone */
     if (syscall(SYS_landlock_add_rule, s->rules, type, rule, 0) != 0 && errno != EBADFD)
-        give_up(s, strerrordesc_np(errno));
+        sandbox_give_up(s, strerrordesc_np(errno));
 }
 
 void sandbox_allow(struct sandbox *s, const char *path, int allowed)
@@ -114,7 +114,7 @@ void sandbox_allow(struct sandbox *s, const char *path, int allowed)
     if (rule.fd < 0)
         return;
     if (rule.allowed)
-        add(s, RULE_PATH, &rule);
+        sandbox_add(s, RULE_PATH, &rule);
     close(rule.fd);
 }
 
@@ -138,7 +138,7 @@ void sandbox_allow_bind(struct sandbox *s, uint16_t port)
 {
     struct port_rule rule = {sandbox_rights(s->abi).net & PORT_BIND, port};
     if (s->rules >= 0 && rule.allowed)
-        add(s, RULE_PORT, &rule);
+        sandbox_add(s, RULE_PORT, &rule);
 }
 
 void sandbox_confine(struct sandbox *s)
@@ -151,7 +151,7 @@ void sandbox_confine(struct sandbox *s)
     if (s->rules < 0)
         return;
     if (syscall(SYS_landlock_restrict_self, s->rules, 0) != 0) {
-        give_up(s, strerrordesc_np(errno));
+        sandbox_give_up(s, strerrordesc_np(errno));
         return;
     }
     close(s->rules);

@@ -12,7 +12,7 @@ static uint64_t rotate(uint64_t x, int by)
     return x << by | x >> (64 - by);
 }
 
-static void mix(struct state *s, int rounds)
+static void siphash_mix(struct state *s, int rounds)
 {
     uint64_t *v = s->v;
     for (int i = 0; i < rounds; i++) {
@@ -28,7 +28,7 @@ static void mix(struct state *s, int rounds)
 static void take_word(struct state *s, uint64_t word)
 {
     s->v[3] ^= word;
-    mix(s, 2);
+    siphash_mix(s, 2);
     s->v[0] ^= word;
 }
 
@@ -59,6 +59,6 @@ uint64_t siphash_bytes(const struct siphash_key *key, const void *bytes, size_t 
         word |= (uint64_t)at[i] << (8 * i);
     take_word(&s, word);
     s.v[2] ^= 0xff;
-    mix(&s, 4);
+    siphash_mix(&s, 4);
     return s.v[0] ^ s.v[1] ^ s.v[2] ^ s.v[3];
 }

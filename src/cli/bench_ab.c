@@ -92,7 +92,7 @@ static bool is_url(const char *side)
            strncmp(side, "grpc://", 7) == 0;
 }
 
-static enum status check(const struct args *a, struct err *err)
+static enum status bench_ab_check(const struct args *a, struct err *err)
 {
     static const char *const flags[] = {"--a", "--b"};
     for (int i = 0; i < AB_SIDES; i++)
@@ -149,7 +149,8 @@ static enum status start_command(struct job *job, int side, struct err *err)
 }
 
 /* ab_options' start. A URL is connected to once and stays as it is. */
-static enum status start(void *arg, int side, struct target **t, pid_t *pid, struct err *err)
+static enum status bench_ab_start(void *arg, int side, struct target **t, pid_t *pid,
+                                  struct err *err)
 {
     struct job *job = arg;
     const char *text = job->args->sides[side];
@@ -167,7 +168,8 @@ static enum status start(void *arg, int side, struct target **t, pid_t *pid, str
 
 /* --- the whole ------------------------------------------------------------------------------ */
 
-static void show_progress(void *arg, uint32_t n_blocks, const struct signed_rank *d, double seconds)
+static void bench_ab_show_progress(void *arg, uint32_t n_blocks, const struct signed_rank *d,
+                                   double seconds)
 {
     (void)arg;
     if (!isatty(STDERR_FILENO))
@@ -177,8 +179,8 @@ static void show_progress(void *arg, uint32_t n_blocks, const struct signed_rank
     fflush(stderr);
 }
 
-static enum status report(struct job *job, const struct ab *ab, const struct ab_options *o,
-                          struct err *err)
+static enum status bench_ab_report(struct job *job, const struct ab *ab, const struct ab_options *o,
+                                   struct err *err)
 {
     const struct bench_common *common = &job->args->common;
     const struct environment e = {.target = "two servers", .model = ab->sides[AB_A].model};
@@ -200,7 +202,7 @@ static enum status report(struct job *job, const struct ab *ab, const struct ab_
     return st;
 }
 
-static enum status run(struct job *job, struct err *err)
+static enum status bench_ab_run(struct job *job, struct err *err)
 {
     struct args *a = job->args;
     struct measure_options measure =
@@ -215,16 +217,16 @@ static enum status run(struct job *job, struct err *err)
         .width_percent = a->width_percent,
         .time_limit_s = a->time_limit_s,
         .seed = a->common.seed,
-        .start = start,
+        .start = bench_ab_start,
         .anew = {!is_url(a->sides[AB_A]), !is_url(a->sides[AB_B])},
         .one_cache = is_url(a->sides[AB_A]) && strcmp(a->sides[AB_A], a->sides[AB_B]) == 0,
-        .progress = show_progress,
+        .progress = bench_ab_show_progress,
         .arg = job,
     };
     struct ab ab = {0};
     struct err later = {0};
     enum status st = ab_run(&ab, &options, err);
-    if (ab.n_blocks > 0 && report(job, &ab, &options, &later) && !st) {
+    if (ab.n_blocks > 0 && bench_ab_report(job, &ab, &options, &later) && !st) {
         *err = later;
         st = later.code;
     }
@@ -237,15 +239,15 @@ static enum status run(struct job *job, struct err *err)
     return st;
 }
 
-static enum status run_all(struct job *job, struct err *err)
+static enum status bench_ab_run_all(struct job *job, struct err *err)
 {
     struct args *a = job->args;
-    enum status st = check(a, err);
+    enum status st = bench_ab_check(a, err);
     if (!st && a->tokenizer && loader_open(&job->loader, a->tokenizer, NULL, NULL, err))
         st = err_context(err, "--tokenizer");
     bench_workload_settle(&a->asked, &a->common, bench_common_salt(&bench_common_target));
     if (!st)
-        st = run(job, err);
+        st = bench_ab_run(job, err);
     for (int side = 0; side < AB_SIDES; side++)
         close_side(job, side);
     loader_close(&job->loader);
@@ -301,6 +303,6 @@ int bench_ab_main(int argc, char **argv)
         return exit_code;
     choose_prompts(&args.asked.options);
     struct job job = {.args = &args, .stop = bench_common_catch_interrupt()};
-    enum status st = run_all(&job, &err);
+    enum status st = bench_ab_run_all(&job, &err);
     return bench_common_exit(COMMAND, st, &err);
 }

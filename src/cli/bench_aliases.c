@@ -62,7 +62,7 @@ struct flag_group bench_aliases_token_speed(struct bench_common *c)
     return flags_of(token_speed, c);
 }
 
-static bool is_refused(const struct bench_alias *alias, const struct bench_aliases *a)
+static bool bench_aliases_is_refused(const struct bench_alias *alias, const struct bench_aliases *a)
 {
     const void *field = (const char *)a + alias->flag.offset;
     if (alias->command != streaming || !alias->refusal)
@@ -73,7 +73,7 @@ static bool is_refused(const struct bench_alias *alias, const struct bench_alias
 enum status bench_aliases_check(const struct bench_aliases *a, struct err *err)
 {
     for (size_t i = 0; i < N_ALIASES; i++)
-        if (is_refused(&aliases[i], a))
+        if (bench_aliases_is_refused(&aliases[i], a))
             return err_param(err, STATUS_UNSUPPORTED, aliases[i].flag.name, "%s: %s",
                              aliases[i].flag.name, aliases[i].refusal);
     return STATUS_OK;

@@ -20,7 +20,7 @@ struct job {
     json_t *environment;
 };
 
-static bool stopped(const struct job *job)
+static bool bench_blocking_stopped(const struct job *job)
 {
     return atomic_load(job->b->stop);
 }
@@ -29,14 +29,15 @@ static bool stopped(const struct job *job)
 
 /* Modes of one server have prompts of their own, so that none finds another's in a cache; on our
  * own servers all modes ask the same in the same repeat. */
-static uint32_t first_run(const struct job *job, enum blocking_mode mode)
+static uint32_t bench_blocking_first_run(const struct job *job, enum blocking_mode mode)
 {
     const struct bench_common *c = job->b->common;
     return job->b->target->url ? (uint32_t)mode * (c->warmup_runs + c->repeat_runs) : 0;
 }
 
 /* `run` counts warm-ups first; their figures are thrown away. */
-static enum status measure(struct job *job, enum blocking_mode mode, uint32_t run, struct err *err)
+static enum status bench_blocking_measure(struct job *job, enum blocking_mode mode, uint32_t run,
+                                          struct err *err)
 {
     const struct bench_blocking *b = job->b;
     struct workload_options workload = *b->workload;
@@ -44,59 +45,61 @@ static enum status measure(struct job *job, enum blocking_mode mode, uint32_t ru
     struct measurement *out = run < b->common->warmup_runs ? NULL : &job->modes.of[mode];
     if (!job->targets[mode])
         return STATUS_OK;
-    options.first_run = first_run(job, mode);
+    options.first_run = bench_blocking_first_run(job, mode);
     options.arg = (void *)blocking_mode_name(mode);
     workload.stream = mode == BLOCKING_STREAM;
     enum status status = measure_one(job->targets[mode], &workload, &options, run, out, err);
     return status == STATUS_OK ? status : err_context(err, "%s", blocking_mode_name(mode));
 }
 
-static enum status warm_up(struct job *job, struct err *err)
+static enum status bench_blocking_warm_up(struct job *job, struct err *err)
 {
     enum status status = STATUS_OK;
     for (int mode = 0; mode < BLOCKING_MODES; mode++)
         for (uint32_t i = 0; i < job->b->common->warmup_runs && status == STATUS_OK; i++)
-            status = measure(job, (enum blocking_mode)mode, i, err);
+            status = bench_blocking_measure(job, (enum blocking_mode)mode, i, err);
     return status;
 }
 
-static enum status repeat(struct job *job, struct random *r, uint32_t run, struct err *err)
+static enum status bench_blocking_repeat(struct job *job, struct random *r, uint32_t run,
+                                         struct err *err)
 {
     enum blocking_mode order[BLOCKING_MODES];
     enum status status = STATUS_OK;
     blocking_order(r, order);
-    for (int i = 0; i < BLOCKING_MODES && status == STATUS_OK && !stopped(job); i++)
-        status = measure(job, order[i], run, err);
+    for (int i = 0; i < BLOCKING_MODES && status == STATUS_OK && !bench_blocking_stopped(job); i++)
+        status = bench_blocking_measure(job, order[i], run, err);
     return status;
 }
 
-static enum status run_all(struct job *job, struct err *err)
+static enum status bench_blocking_run_all(struct job *job, struct err *err)
 {
     const struct bench_common *c = job->b->common;
     struct random r;
     random_init(&r, c->seed, 0);
-    enum status status = warm_up(job, err);
-    for (uint32_t i = 0; i < c->repeat_runs && status == STATUS_OK && !stopped(job); i++)
-        status = repeat(job, &r, c->warmup_runs + i, err);
+    enum status status = bench_blocking_warm_up(job, err);
+    for (uint32_t i = 0; i < c->repeat_runs && status == STATUS_OK && !bench_blocking_stopped(job);
+         i++)
+        status = bench_blocking_repeat(job, &r, c->warmup_runs + i, err);
     bench_common_progress_clear();
     return status;
 }
 
 /* --- servers of our own --------------------------------------------------------------------- */
 
-static enum status load(void *arg, struct loader *out, struct err *err)
+static enum status bench_blocking_load(void *arg, struct loader *out, struct err *err)
 {
     return loader_open(out, arg, NULL, NULL, err);
 }
 
-static enum status start(struct child_server *child, const struct bench_blocking *b,
-                         enum blocking_mode mode, struct err *err)
+static enum status bench_blocking_start(struct child_server *child, const struct bench_blocking *b,
+                                        enum blocking_mode mode, struct err *err)
 {
     struct options options = b->target->options;
     struct server_options server = {
         .host = "127.0.0.1",
         .max_connections = b->at_once + SPARE_CONNECTIONS,
-        .load = load,
+        .load = bench_blocking_load,
         .arg = (void *)options.model,
     };
     if (mode == BLOCKING_SYNC)
@@ -111,7 +114,8 @@ static enum status start_all(struct job *job, struct err *err)
 {
     enum status status = STATUS_OK;
     for (int i = 0; i < BLOCKING_MODES && status == STATUS_OK; i++)
-        if (start(&job->children[i], job->b, (enum blocking_mode)i, err) != STATUS_OK)
+        if (bench_blocking_start(&job->children[i], job->b, (enum blocking_mode)i, err) !=
+            STATUS_OK)
             status = err_context(err, "%s", blocking_mode_name((enum blocking_mode)i));
     return status;
 }
@@ -174,7 +178,7 @@ static enum status run_own(struct job *job, struct err *err)
         status = connect_all(job, err);
     job->tokenizer = job->loader.tokenizer;
     if (status == STATUS_OK)
-        status = run_all(job, err);
+        status = bench_blocking_run_all(job, err);
     stop_all(job);
     return status;
 }
@@ -188,7 +192,7 @@ static enum status run_url(struct job *job, struct err *err)
     job->targets[BLOCKING_WHOLE] = job->targets[BLOCKING_STREAM] = target.target;
     job->tokenizer = target.tokenizer;
     if (status == STATUS_OK)
-        status = run_all(job, err);
+        status = bench_blocking_run_all(job, err);
     job->environment = target.environment;
     target.environment = NULL;
     bench_common_close(&target);
@@ -197,7 +201,7 @@ static enum status run_url(struct job *job, struct err *err)
 
 /* --- both ----------------------------------------------------------------------------------- */
 
-static const char *text_of(const json_t *object, const char *key)
+static const char *bench_blocking_text_of(const json_t *object, const char *key)
 {
     const char *text = json_string_value(json_object_get(object, key));
     return text ? text : "n/a";
@@ -205,17 +209,17 @@ static const char *text_of(const json_t *object, const char *key)
 
 static void head_own(struct buf *out, const struct job *job)
 {
-    const char *engine = text_of(job->environment, "engine");
+    const char *engine = bench_blocking_text_of(job->environment, "engine");
     buf_printf(out, "servers    one for each column, all up at once: %s, cpu-sync, %s; %s, ",
-               engine, engine, text_of(job->environment, "cpu"));
+               engine, engine, bench_blocking_text_of(job->environment, "cpu"));
     table_count(out, job->b->target->options.engine.n_threads, "thread");
     buf_puts(out, "\nsync       the engine cpu-sync, which serves one request at a time\n");
 }
 
-static void head(struct buf *out, const struct job *job)
+static void bench_blocking_head(struct buf *out, const struct job *job)
 {
     const struct bench_blocking *b = job->b;
-    buf_printf(out, "model      %s\n", text_of(job->environment, "model"));
+    buf_printf(out, "model      %s\n", bench_blocking_text_of(job->environment, "model"));
     if (b->target->url)
         buf_printf(out, "server     %s\n", b->target->url);
     else
@@ -226,12 +230,12 @@ static void head(struct buf *out, const struct job *job)
     buf_puts(out, b->common->repeat_runs > 1 ? "; in each the columns take turns\n\n" : "\n\n");
 }
 
-static enum status report(struct job *job, struct err *err)
+static enum status bench_blocking_report(struct job *job, struct err *err)
 {
     const struct bench_common *common = job->b->common;
     struct buf table = {0};
     struct result result;
-    head(&table, job);
+    bench_blocking_head(&table, job);
     table.failed |= !blocking_table(&table, &job->modes);
     result_init(&result, "blocking", common->note,
                 bench_common_workload(job->b->target, workload_json(job->b->workload)),
@@ -249,7 +253,7 @@ static enum status pool(struct job *job, struct err *err)
     return ok ? STATUS_OK : err_set(err, STATUS_NO_MEMORY, "no memory for the figures");
 }
 
-static bool has_any(const struct job *job)
+static bool bench_blocking_has_any(const struct job *job)
 {
     for (int i = 0; i < BLOCKING_MODES; i++)
         if (job->modes.of[i].n_runs > 0)
@@ -257,12 +261,12 @@ static bool has_any(const struct job *job)
     return false;
 }
 
-static enum status show(struct job *job, struct err *err)
+static enum status bench_blocking_show(struct job *job, struct err *err)
 {
-    if (!has_any(job))
+    if (!bench_blocking_has_any(job))
         return STATUS_OK;
     enum status status = pool(job, err);
-    return status == STATUS_OK ? report(job, err) : status;
+    return status == STATUS_OK ? bench_blocking_report(job, err) : status;
 }
 
 /* What was measured before an error is shown and kept. */
@@ -271,7 +275,7 @@ enum status bench_blocking_run(const struct bench_blocking *b, struct err *err)
     struct job job = {.b = b};
     struct err report_err = {0};
     enum status status = b->target->url ? run_url(&job, err) : run_own(&job, err);
-    if (show(&job, &report_err) != STATUS_OK && status == STATUS_OK) {
+    if (bench_blocking_show(&job, &report_err) != STATUS_OK && status == STATUS_OK) {
         *err = report_err;
         status = err->code;
     }

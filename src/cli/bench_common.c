@@ -209,8 +209,9 @@ json_t *bench_common_workload(const struct bench_target_options *o, json_t *work
     return NULL;
 }
 
-static enum status open_engine(struct bench_target *out, struct bench_target_options *o,
-                               uint32_t n_slots, struct err *err)
+static enum status bench_common_open_engine(struct bench_target *out,
+                                            struct bench_target_options *o, uint32_t n_slots,
+                                            struct err *err)
 {
     enum status status = options_check(&o->options, err);
     if (status == STATUS_OK && n_slots > LIMIT_BENCH_IN_ENGINE)
@@ -249,8 +250,8 @@ static enum status open_url(struct bench_target *out, const struct bench_target_
     return status;
 }
 
-static enum status describe(struct bench_target *t, const struct bench_target_options *o,
-                            struct err *err)
+static enum status bench_common_describe(struct bench_target *t,
+                                         const struct bench_target_options *o, struct err *err)
 {
     const struct options *options = &o->options;
     snprintf(t->model, sizeof t->model, "%s", t->target->model);
@@ -286,10 +287,10 @@ enum status bench_common_open(struct bench_target *out, struct bench_target_opti
     *out = (struct bench_target){0};
     hold_interrupt(SIG_BLOCK);
     enum status status =
-        o->url ? open_url(out, o, n_slots, err) : open_engine(out, o, n_slots, err);
+        o->url ? open_url(out, o, n_slots, err) : bench_common_open_engine(out, o, n_slots, err);
     hold_interrupt(SIG_UNBLOCK);
     if (status == STATUS_OK)
-        status = describe(out, o, err);
+        status = bench_common_describe(out, o, err);
     return status;
 }
 
@@ -325,8 +326,8 @@ void bench_common_start_each(struct measure_options *m, struct bench_target *t)
 /* --- benchmarks of requests ----------------------------------------------------------------- */
 
 /* At most ten lines a second: what is measured pays for writing them. */
-static void show_progress(void *arg, uint32_t run, uint32_t n_runs, uint32_t ended, uint32_t failed,
-                          uint32_t n)
+static void bench_common_show_progress(void *arg, uint32_t run, uint32_t n_runs, uint32_t ended,
+                                       uint32_t failed, uint32_t n)
 {
     static int64_t last_us;
     int64_t now = clock_now_us();
@@ -351,7 +352,7 @@ struct measure_options bench_common_measure(const struct bench_common *c,
         .repeat_runs = c->repeat_runs,
         .tokenizer = tokenizer,
         .stop = stop,
-        .progress = show_progress,
+        .progress = bench_common_show_progress,
     };
 }
 

@@ -160,7 +160,7 @@ static enum status check_args(const struct args *a, struct err *err)
     return bench_common_check(&a->common, err);
 }
 
-static enum status run(struct job *job, struct err *err)
+static enum status bench_compare_run(struct job *job, struct err *err)
 {
     const struct args *a = job->args;
     enum status st = check_args(a, err);
@@ -184,7 +184,7 @@ static enum status run(struct job *job, struct err *err)
     return st;
 }
 
-static void close_job(struct job *job)
+static void bench_compare_close_job(struct job *job)
 {
     compare_fini(&job->compare);
     for (int i = 0; i < LIMIT_COMPARE_FILES; i++) {
@@ -222,7 +222,7 @@ int bench_compare_main(int argc, char **argv)
     int exit_code;
     if (!flags_read(&set, argc, argv, &exit_code))
         return exit_code;
-    enum status st = run(&job, &err);
-    close_job(&job);
+    enum status st = bench_compare_run(&job, &err);
+    bench_compare_close_job(&job);
     return st ? flags_fail(COMMAND, &err) : EXIT_SUCCESS;
 }

@@ -86,8 +86,9 @@ struct job {
     uint32_t n_runs; /* so far: each point has prompts of its own */
 };
 
-static enum status measure(void *arg, const char *what, const struct workload_options *w,
-                           bool warm_up, struct measurement *out, struct err *err)
+static enum status bench_curves_measure(void *arg, const char *what,
+                                        const struct workload_options *w, bool warm_up,
+                                        struct measurement *out, struct err *err)
 {
     struct job *job = arg;
     struct measure_options options =
@@ -102,8 +103,8 @@ static enum status measure(void *arg, const char *what, const struct workload_op
     return status;
 }
 
-static enum status report(struct job *job, struct curves *c, const struct curves_options *o,
-                          struct err *err)
+static enum status bench_curves_report(struct job *job, struct curves *c,
+                                       const struct curves_options *o, struct err *err)
 {
     const struct bench_common *common = &job->args->common;
     const struct target *target = job->target.target;
@@ -122,7 +123,7 @@ static enum status report(struct job *job, struct curves *c, const struct curves
 /* The tables and the file come also when points failed: then STATUS_UNAVAILABLE. */
 static enum status run_curves(struct job *job, struct curves_options *o, struct err *err)
 {
-    const struct curves_source source = {.measure = measure, .arg = job};
+    const struct curves_source source = {.measure = bench_curves_measure, .arg = job};
     const struct engine *engine = target_engine(job->target.target);
     struct curves c = {0};
     struct engine_info info;
@@ -132,14 +133,14 @@ static enum status run_curves(struct job *job, struct curves_options *o, struct 
     }
     enum status status = curves_run(o, &source, &c, err);
     if (status == STATUS_OK)
-        status = report(job, &c, o, err);
+        status = bench_curves_report(job, &c, o, err);
     if (status == STATUS_OK && curves_failed(&c, err))
         status = err->code;
     curves_fini(&c);
     return status;
 }
 
-static enum status run(struct args *args, const atomic_bool *stop, struct err *err)
+static enum status bench_curves_run(struct args *args, const atomic_bool *stop, struct err *err)
 {
     struct job job = {.args = args, .stop = stop};
     struct curves_options o = args->curves;
@@ -188,6 +189,6 @@ int bench_curves_main(int argc, char **argv)
     if (!flags_read(&set, argc, argv, &exit_code))
         return exit_code;
     const atomic_bool *stop = bench_common_catch_interrupt();
-    enum status status = run(&args, stop, &err);
+    enum status status = bench_curves_run(&args, stop, &err);
     return bench_common_exit(COMMAND, status, &err);
 }

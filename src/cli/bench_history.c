@@ -26,7 +26,7 @@ static const struct flag own_flags[] = {
 
 /* Reads what can be read into entries and says on stderr why the others cannot. Returns how many
  * there are. */
-static size_t read_all(const struct args *args, struct history_entry *entries)
+static size_t bench_history_read_all(const struct args *args, struct history_entry *entries)
 {
     size_t n = 0;
     for (size_t i = 0; i < args->n_files; i++) {
@@ -40,8 +40,8 @@ static size_t read_all(const struct args *args, struct history_entry *entries)
     return n;
 }
 
-static enum status show(const struct args *args, const struct history_entry *entries, size_t n,
-                        struct err *err)
+static enum status bench_history_show(const struct args *args, const struct history_entry *entries,
+                                      size_t n, struct err *err)
 {
     struct buf text = {0};
     history_text(entries, n, &text);
@@ -56,7 +56,7 @@ static enum status show(const struct args *args, const struct history_entry *ent
     return st;
 }
 
-static enum status run(const struct args *args, bool *all_read, struct err *err)
+static enum status bench_history_run(const struct args *args, bool *all_read, struct err *err)
 {
     static struct history_entry entries[LIMIT_RESULT_FILES];
     if (args->n_files == 0)
@@ -64,11 +64,11 @@ static enum status run(const struct args *args, bool *all_read, struct err *err)
     enum status st = bench_common_check(&args->common, err);
     if (st)
         return st;
-    size_t n = read_all(args, entries);
+    size_t n = bench_history_read_all(args, entries);
     *all_read = n == args->n_files;
     history_sort(entries, n);
     if (n)
-        st = show(args, entries, n, err);
+        st = bench_history_show(args, entries, n, err);
     for (size_t i = 0; i < n; i++)
         result_fini(&entries[i].result);
     return st;
@@ -94,7 +94,7 @@ int bench_history_main(int argc, char **argv)
     int exit_code;
     if (!flags_read(&set, argc, argv, &exit_code))
         return exit_code;
-    if (run(&args, &all_read, &err))
+    if (bench_history_run(&args, &all_read, &err))
         return flags_fail(COMMAND, &err);
     return all_read ? EXIT_SUCCESS : EXIT_FAILURE;
 }

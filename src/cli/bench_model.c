@@ -45,7 +45,7 @@ static const struct flag own_flags[] = {
 };
 // clang-format on
 
-static void show_progress(uint32_t run, uint32_t n_runs)
+static void bench_model_show_progress(uint32_t run, uint32_t n_runs)
 {
     fprintf(stderr, "\r\033[Krun %u of %u", run + 1, n_runs);
     fflush(stderr);
@@ -66,7 +66,8 @@ static void put_series(struct buf *out, const char *name, uint32_t n_seqs, uint3
     series_fini(&sorted);
 }
 
-static enum status print_table(const struct args *a, const struct figures *f, struct err *err)
+static enum status bench_model_print_table(const struct args *a, const struct figures *f,
+                                           struct err *err)
 {
     const struct model_speed_options *s = &a->speed;
     struct buf table = {0};
@@ -86,8 +87,8 @@ static enum status print_table(const struct args *a, const struct figures *f, st
     return st;
 }
 
-static enum status write_result(const struct args *a, const struct loader *loader,
-                                const struct figures *f, struct err *err)
+static enum status bench_model_write_result(const struct args *a, const struct loader *loader,
+                                            const struct figures *f, struct err *err)
 {
     const struct options *o = &a->options;
     const struct environment e = {
@@ -114,14 +115,14 @@ static enum status write_result(const struct args *a, const struct loader *loade
     return st;
 }
 
-static enum status measure(struct args *a, const struct loader *loader, struct err *err)
+static enum status bench_model_measure(struct args *a, const struct loader *loader, struct err *err)
 {
     struct figures f = {0};
     a->speed.backend = options_backend(&a->options);
     a->speed.warmup_runs = a->common.warmup_runs;
     a->speed.repeat_runs = a->common.repeat_runs;
     a->speed.seed = a->common.seed;
-    a->speed.progress = isatty(STDERR_FILENO) ? show_progress : NULL;
+    a->speed.progress = isatty(STDERR_FILENO) ? bench_model_show_progress : NULL;
     enum status st = STATUS_OK;
     if (!a->no_roofline) {
         roofline_model_init(&f.roofline, loader->model, &a->speed.backend);
@@ -135,15 +136,15 @@ static enum status measure(struct args *a, const struct loader *loader, struct e
     if (!st)
         st = loader_check(loader, err);
     if (!st)
-        st = print_table(a, &f, err);
+        st = bench_model_print_table(a, &f, err);
     if (!st && a->common.output)
-        st = write_result(a, loader, &f, err);
+        st = bench_model_write_result(a, loader, &f, err);
     roofline_model_fini(&f.roofline);
     model_speed_fini(&f.speed);
     return st;
 }
 
-static enum status run(struct args *a, struct err *err)
+static enum status bench_model_run(struct args *a, struct err *err)
 {
     struct loader loader = {0};
     enum status st = bench_common_check(&a->common, err);
@@ -152,7 +153,7 @@ static enum status run(struct args *a, struct err *err)
     if (!st)
         st = options_load(&a->options, &loader, err);
     if (!st)
-        st = measure(a, &loader, err);
+        st = bench_model_measure(a, &loader, err);
     loader_close(&loader);
     return st;
 }
@@ -182,5 +183,5 @@ int bench_model_main(int argc, char **argv)
     args.common.repeat_runs = 5;
     if (!flags_read(&set, argc, argv, &exit_code))
         return exit_code;
-    return run(&args, &err) ? flags_fail(COMMAND, &err) : EXIT_SUCCESS;
+    return bench_model_run(&args, &err) ? flags_fail(COMMAND, &err) : EXIT_SUCCESS;
 }

@@ -46,7 +46,8 @@ struct job {
     uint32_t inexact; /* prompts of the last run */
 };
 
-static enum status make_items(void *arg, uint32_t run, struct workload *out, struct err *err)
+static enum status bench_replay_make_items(void *arg, uint32_t run, struct workload *out,
+                                           struct err *err)
 {
     struct job *job = arg;
     return replay_make(out, &job->replay, &job->args->replay, job->target.tokenizer, run,
@@ -59,15 +60,15 @@ static uint32_t at_once(const struct job *job)
     return most > 0 && most < n ? most : n;
 }
 
-static enum status measure(struct job *job, struct err *err)
+static enum status bench_replay_measure(struct job *job, struct err *err)
 {
     const struct args *args = job->args;
     struct measure_options options =
         bench_common_measure(&args->common, job->target.tokenizer, job->stop);
     options.goodput = bench_common_goodput(&args->goodput);
     bench_common_start_each(&options, &job->target);
-    enum status st = measure_made(job->target.target, make_items, job, args->max_concurrency,
-                                  &options, &job->m, err);
+    enum status st = measure_made(job->target.target, bench_replay_make_items, job,
+                                  args->max_concurrency, &options, &job->m, err);
     bench_common_progress_clear();
     return st;
 }
@@ -96,7 +97,7 @@ static void put_trace(struct buf *out, const struct job *job)
                    job->inexact);
 }
 
-static enum status show(struct job *job, struct err *err)
+static enum status bench_replay_show(struct job *job, struct err *err)
 {
     const struct args *args = job->args;
     const struct bench_requests requests = {&args->common, &args->target, &job->target, &job->m,
@@ -109,7 +110,7 @@ static enum status show(struct job *job, struct err *err)
 }
 
 /* The table and the file come also when requests failed: then STATUS_UNAVAILABLE. */
-static enum status run(struct job *job, struct args *args, struct err *err)
+static enum status bench_replay_run(struct job *job, struct args *args, struct err *err)
 {
     enum status st = bench_common_check(&args->common, err);
     if (st == STATUS_OK)
@@ -117,9 +118,9 @@ static enum status run(struct job *job, struct args *args, struct err *err)
     if (st == STATUS_OK)
         st = bench_common_open(&job->target, &args->target, at_once(job), err);
     if (st == STATUS_OK)
-        st = measure(job, err);
+        st = bench_replay_measure(job, err);
     if (st == STATUS_OK)
-        st = show(job, err);
+        st = bench_replay_show(job, err);
     if (st == STATUS_OK && measure_failed(&job->m, err))
         st = err->code;
     measure_fini(&job->m);
@@ -160,7 +161,7 @@ int bench_replay_main(int argc, char **argv)
     args.replay.seed = args.common.seed;
     args.replay.salt = bench_common_salt(&args.target);
     enum status st =
-        args.path ? run(&job, &args, &err)
+        args.path ? bench_replay_run(&job, &args, &err)
                   : err_set(&err, STATUS_INVALID, "expected a trace: firstlight " COMMAND " FILE");
     return bench_common_exit(COMMAND, st, &err);
 }

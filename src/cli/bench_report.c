@@ -30,7 +30,7 @@ static const struct flag own_flags[] = {
 };
 // clang-format on
 
-static enum status check(const struct args *a, struct err *err)
+static enum status bench_report_check(const struct args *a, struct err *err)
 {
     if (a->n_files == 0)
         return err_set(err, STATUS_INVALID, "no file; give what a bench's --output wrote");
@@ -42,8 +42,8 @@ static enum status check(const struct args *a, struct err *err)
     return STATUS_OK;
 }
 
-static enum status write_file(const struct buf *text, const char *path, const char *flag,
-                              struct err *err)
+static enum status bench_report_write_file(const struct buf *text, const char *path,
+                                           const char *flag, struct err *err)
 {
     bool is_standard = strcmp(path, "-") == 0;
     if (text->failed)
@@ -62,7 +62,7 @@ static enum status write_page(const struct args *a, const struct figures_file *f
 {
     struct buf page = {0};
     report_page_write(&page, files, a->n_files, f);
-    enum status st = write_file(&page, a->html, "--html", err);
+    enum status st = bench_report_write_file(&page, a->html, "--html", err);
     buf_fini(&page);
     return st;
 }
@@ -73,7 +73,7 @@ static enum status write_svg(const char *folder, const struct figure *figure, st
     svg_draw(&drawing, &figure->chart, &svg_file, buf_str(&figure->note));
     buf_printf(&path, "%s/%s.svg", folder, figure->id);
     drawing.failed |= path.failed;
-    enum status st = write_file(&drawing, buf_str(&path), "--svg", err);
+    enum status st = bench_report_write_file(&drawing, buf_str(&path), "--svg", err);
     buf_fini(&drawing);
     buf_fini(&path);
     return st;
@@ -92,8 +92,8 @@ static enum status write_svgs(const char *folder, const struct figures *f, struc
     return STATUS_OK;
 }
 
-static enum status write_all(const struct args *a, const struct figures_file *files,
-                             struct err *err)
+static enum status bench_report_write_all(const struct args *a, const struct figures_file *files,
+                                          struct err *err)
 {
     struct figures figures;
     enum status st = STATUS_OK;
@@ -107,17 +107,17 @@ static enum status write_all(const struct args *a, const struct figures_file *fi
     return st;
 }
 
-static enum status run(const struct args *a, struct err *err)
+static enum status bench_report_run(const struct args *a, struct err *err)
 {
     struct result results[LIMIT_REPORT_FILES] = {0};
     struct figures_file files[LIMIT_REPORT_FILES];
-    enum status st = check(a, err);
+    enum status st = bench_report_check(a, err);
     for (size_t i = 0; !st && i < a->n_files; i++) {
         st = result_read(&results[i], a->files[i], err);
         files[i] = (struct figures_file){a->files[i], results[i].root};
     }
     if (!st)
-        st = write_all(a, files, err);
+        st = bench_report_write_all(a, files, err);
     for (size_t i = 0; i < LIMIT_REPORT_FILES; i++)
         if (results[i].root)
             result_fini(&results[i]);
@@ -142,5 +142,5 @@ int bench_report_main(int argc, char **argv)
     struct err err = {0};
     if (!flags_read(&set, argc, argv, &exit_code))
         return exit_code;
-    return run(&args, &err) ? flags_fail(COMMAND, &err) : EXIT_SUCCESS;
+    return bench_report_run(&args, &err) ? flags_fail(COMMAND, &err) : EXIT_SUCCESS;
 }

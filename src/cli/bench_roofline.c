@@ -21,7 +21,7 @@ struct args {
     uint32_t cpu_mask;
 };
 
-static enum status parse_cpu_mask(void *field, const char *text, struct err *err)
+static enum status bench_roofline_parse_cpu_mask(void *field, const char *text, struct err *err)
 {
     return cpu_parse_mask(text, field, err);
 }
@@ -33,7 +33,7 @@ static const struct flag own_flags[] = {
      FLAG_U32, FLAG_FIELD(args, roofline.n_threads), .min = 1, .max = LIMIT_THREADS},
     {"--cpu-mask", "MASK", "levels: -avx512 leaves one out, avx2 keeps only that, c is plain C\n"
                            "(default: all this machine has)",
-     FLAG_CUSTOM, FLAG_FIELD(args, cpu_mask), .parse = parse_cpu_mask},
+     FLAG_CUSTOM, FLAG_FIELD(args, cpu_mask), .parse = bench_roofline_parse_cpu_mask},
     {"--footprint", "SIZE", "of a model whose weights are read again and again (default: 98 MB,\n"
                             "the default model's)",
      FLAG_SIZE, FLAG_FIELD(args, roofline.footprint)},
@@ -42,13 +42,14 @@ static const struct flag own_flags[] = {
 };
 // clang-format on
 
-static void show_progress(uint32_t point, uint32_t n)
+static void bench_roofline_show_progress(uint32_t point, uint32_t n)
 {
     fprintf(stderr, "\r\033[Kpoint %u of %u", point + 1, n);
     fflush(stderr);
 }
 
-static enum status print_table(const struct args *a, const struct roofline *r, struct err *err)
+static enum status bench_roofline_print_table(const struct args *a, const struct roofline *r,
+                                              struct err *err)
 {
     char levels[128];
     struct buf table = {0};
@@ -62,7 +63,8 @@ static enum status print_table(const struct args *a, const struct roofline *r, s
     return st;
 }
 
-static enum status write_result(const struct args *a, const struct roofline *r, struct err *err)
+static enum status bench_roofline_write_result(const struct args *a, const struct roofline *r,
+                                               struct err *err)
 {
     const struct environment e = {
         .target = "in-process",
@@ -82,7 +84,7 @@ static enum status write_result(const struct args *a, const struct roofline *r, 
     return st;
 }
 
-static enum status run(struct args *a, struct err *err)
+static enum status bench_roofline_run(struct args *a, struct err *err)
 {
     struct roofline r;
     enum status st = bench_common_check(&a->common, err);
@@ -91,13 +93,13 @@ static enum status run(struct args *a, struct err *err)
     a->roofline.warmup_runs = a->common.warmup_runs;
     a->roofline.repeat_runs = a->common.repeat_runs;
     a->roofline.cpu_levels = cpu_detect() & a->cpu_mask;
-    a->roofline.progress = isatty(STDERR_FILENO) ? show_progress : NULL;
+    a->roofline.progress = isatty(STDERR_FILENO) ? bench_roofline_show_progress : NULL;
     st = roofline_run(&r, &a->roofline, err);
     bench_common_progress_clear();
     if (!st)
-        st = print_table(a, &r, err);
+        st = bench_roofline_print_table(a, &r, err);
     if (!st && a->common.output)
-        st = write_result(a, &r, err);
+        st = bench_roofline_write_result(a, &r, err);
     roofline_fini(&r);
     return st;
 }
@@ -127,5 +129,5 @@ int bench_roofline_main(int argc, char **argv)
         args.roofline.n_threads = LIMIT_THREADS;
     if (!flags_read(&set, argc, argv, &exit_code))
         return exit_code;
-    return run(&args, &err) ? flags_fail(COMMAND, &err) : EXIT_SUCCESS;
+    return bench_roofline_run(&args, &err) ? flags_fail(COMMAND, &err) : EXIT_SUCCESS;
 }

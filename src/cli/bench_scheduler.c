@@ -66,7 +66,7 @@ struct job {
     const atomic_bool *stop;
 };
 
-static enum status check(struct job *job, struct err *err)
+static enum status bench_scheduler_check(struct job *job, struct err *err)
 {
     const struct args *a = job->args;
     if (a->mode < 0)
@@ -90,7 +90,7 @@ static enum status check(struct job *job, struct err *err)
     return bench_common_check(&a->common, err);
 }
 
-static enum status measure(struct job *job, struct err *err)
+static enum status bench_scheduler_measure(struct job *job, struct err *err)
 {
     struct target *t = job->target.target;
     struct measure_options options =
@@ -105,7 +105,7 @@ static enum status measure(struct job *job, struct err *err)
     return st;
 }
 
-static enum status report(struct job *job, struct err *err)
+static enum status bench_scheduler_report(struct job *job, struct err *err)
 {
     const struct bench_common *common = &job->args->common;
     struct buf table = {0};
@@ -118,14 +118,14 @@ static enum status report(struct job *job, struct err *err)
     return bench_common_finish(common, &table, &result, &job->measurement, err);
 }
 
-static enum status run(struct job *job, struct args *args, struct err *err)
+static enum status bench_scheduler_run(struct job *job, struct args *args, struct err *err)
 {
-    enum status st = check(job, err);
+    enum status st = bench_scheduler_check(job, err);
     if (!st)
         st = bench_common_open(&job->target, &args->target, args->num_requests, err);
     if (!st)
-        st = measure(job, err);
-    return st ? st : report(job, err);
+        st = bench_scheduler_measure(job, err);
+    return st ? st : bench_scheduler_report(job, err);
 }
 
 int bench_scheduler_main(int argc, char **argv)
@@ -152,7 +152,7 @@ int bench_scheduler_main(int argc, char **argv)
     if (!flags_read(&set, argc, argv, &exit_code))
         return exit_code;
     struct job job = {.args = &args, .stop = bench_common_catch_interrupt()};
-    enum status st = run(&job, &args, &err);
+    enum status st = bench_scheduler_run(&job, &args, &err);
     measure_fini(&job.measurement);
     bench_common_close(&job.target);
     return bench_common_exit(COMMAND, st, &err);

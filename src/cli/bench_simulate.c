@@ -108,7 +108,7 @@ static const struct flag own_flags[] = {
 };
 // clang-format on
 
-static enum status check(struct args *a, struct replay *replay, struct err *err)
+static enum status bench_simulate_check(struct args *a, struct replay *replay, struct err *err)
 {
     struct simulation_options *o = &a->simulation;
     o->arrivals = (enum simulation_arrivals)a->arrivals;
@@ -158,12 +158,12 @@ static enum status make_result(const struct args *a, struct result *result, stru
     return status;
 }
 
-static enum status run(struct args *a, struct replay *replay, const atomic_bool *stop,
-                       struct err *err)
+static enum status bench_simulate_run(struct args *a, struct replay *replay,
+                                      const atomic_bool *stop, struct err *err)
 {
     struct result result;
     struct buf table = {0};
-    enum status status = check(a, replay, err);
+    enum status status = bench_simulate_check(a, replay, err);
     if (status == STATUS_OK)
         status = make_result(a, &result, err);
     if (status != STATUS_OK)
@@ -202,7 +202,7 @@ int bench_simulate_main(int argc, char **argv)
     if (!flags_read(&set, argc, argv, &exit_code))
         return exit_code;
     const atomic_bool *stop = bench_common_catch_interrupt();
-    enum status status = run(&args, &replay, stop, &err);
+    enum status status = bench_simulate_run(&args, &replay, stop, &err);
     replay_fini(&replay);
     return bench_common_exit(COMMAND, status, &err);
 }

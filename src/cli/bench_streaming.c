@@ -55,7 +55,7 @@ static enum status check_background(const struct bench_target_options *o, struct
     return STATUS_OK;
 }
 
-static enum status check(struct args *args, char **path, struct err *err)
+static enum status bench_streaming_check(struct args *args, char **path, struct err *err)
 {
     struct options *o = &args->target.options;
     bench_workload_settle(&args->asked, &args->common, bench_common_salt(&args->target));
@@ -73,8 +73,9 @@ static enum status check(struct args *args, char **path, struct err *err)
 
 /* --- the run -------------------------------------------------------------------------------- */
 
-static enum status measure(const struct args *args, struct bench_target *target,
-                           const atomic_bool *stop, struct measurement *m, struct err *err)
+static enum status bench_streaming_measure(const struct args *args, struct bench_target *target,
+                                           const atomic_bool *stop, struct measurement *m,
+                                           struct err *err)
 {
     struct measure_options options = bench_common_measure(&args->common, target->tokenizer, stop);
     options.goodput = bench_common_goodput(&args->goodput);
@@ -84,8 +85,8 @@ static enum status measure(const struct args *args, struct bench_target *target,
     return status;
 }
 
-static enum status show(const struct args *args, struct bench_target *target, struct measurement *m,
-                        struct err *err)
+static enum status bench_streaming_show(const struct args *args, struct bench_target *target,
+                                        struct measurement *m, struct err *err)
 {
     const struct bench_requests requests = {&args->common, &args->target, target, m,
                                             bench_common_goodput(&args->goodput)};
@@ -96,7 +97,7 @@ static enum status show(const struct args *args, struct bench_target *target, st
 
 /* The table and the file come also when requests failed (then STATUS_UNAVAILABLE), and of the
  * repeats before one that could not be run. */
-static enum status run(struct args *args, const atomic_bool *stop, struct err *err)
+static enum status bench_streaming_run(struct args *args, const atomic_bool *stop, struct err *err)
 {
     struct bench_target target;
     struct measurement m = {0};
@@ -104,8 +105,8 @@ static enum status run(struct args *args, const atomic_bool *stop, struct err *e
     enum status status = bench_common_open(&target, &args->target,
                                            bench_workload_at_once(&args->asked.options), err);
     if (status == STATUS_OK)
-        status = measure(args, &target, stop, &m, err);
-    enum status shown = m.n_runs > 0 ? show(args, &target, &m, &later) : STATUS_OK;
+        status = bench_streaming_measure(args, &target, stop, &m, err);
+    enum status shown = m.n_runs > 0 ? bench_streaming_show(args, &target, &m, &later) : STATUS_OK;
     if (status == STATUS_OK && (shown != STATUS_OK || measure_failed(&m, &later))) {
         *err = later;
         status = later.code;
@@ -125,7 +126,8 @@ static enum status run_either(struct args *args, const atomic_bool *stop, struct
         .at_once = bench_workload_at_once(&args->asked.options),
         .stop = stop,
     };
-    return args->compare_blocking ? bench_blocking_run(&blocking, err) : run(args, stop, err);
+    return args->compare_blocking ? bench_blocking_run(&blocking, err)
+                                  : bench_streaming_run(args, stop, err);
 }
 
 int bench_streaming_main(int argc, char **argv)
@@ -156,7 +158,7 @@ int bench_streaming_main(int argc, char **argv)
     if (!flags_read(&set, argc, argv, &exit_code))
         return exit_code;
     const atomic_bool *stop = bench_common_catch_interrupt();
-    enum status status = check(&args, &path, &err);
+    enum status status = bench_streaming_check(&args, &path, &err);
     if (status == STATUS_OK)
         status = run_either(&args, stop, &err);
     exit_code = bench_common_exit(COMMAND, status, &err);

@@ -64,7 +64,7 @@ struct job {
     const atomic_bool *stop;
 };
 
-static enum status report(struct job *job, struct err *err)
+static enum status bench_token_speed_report(struct job *job, struct err *err)
 {
     const struct bench_common *common = &job->args->common;
     struct buf table = {0};
@@ -79,7 +79,7 @@ static enum status report(struct job *job, struct err *err)
     return bench_common_finish(common, &table, &result, &job->measurement, err);
 }
 
-static enum status measure(struct job *job, struct err *err)
+static enum status bench_token_speed_measure(struct job *job, struct err *err)
 {
     struct measure_options options =
         bench_common_measure(&job->args->common, job->target.tokenizer, job->stop);
@@ -90,7 +90,7 @@ static enum status measure(struct job *job, struct err *err)
     return st;
 }
 
-static enum status run(struct job *job, struct args *args, struct err *err)
+static enum status bench_token_speed_run(struct job *job, struct args *args, struct err *err)
 {
     enum status st = bench_common_check(&args->common, err);
     if (!st)
@@ -99,8 +99,8 @@ static enum status run(struct job *job, struct args *args, struct err *err)
     if (!st)
         st = bench_common_open(&job->target, &args->target, args->concurrency, err);
     if (!st)
-        st = measure(job, err);
-    return st ? st : report(job, err);
+        st = bench_token_speed_measure(job, err);
+    return st ? st : bench_token_speed_report(job, err);
 }
 
 int bench_token_speed_main(int argc, char **argv)
@@ -135,7 +135,7 @@ int bench_token_speed_main(int argc, char **argv)
         .seed = args.common.seed,
         .salt = bench_common_salt(&args.target),
     };
-    enum status st = run(&job, &args, &err);
+    enum status st = bench_token_speed_run(&job, &args, &err);
     measure_fini(&job.measurement);
     bench_common_close(&job.target);
     prompt_set_fini(&job.prompts);

@@ -33,13 +33,13 @@ static const struct flag own_flags[] = {
 };
 // clang-format on
 
-static void show_progress(void *arg, const char *what, double fraction)
+static void convert_command_show_progress(void *arg, const char *what, double fraction)
 {
     (void)arg;
     fprintf(stderr, "\r\033[K%s %3.0f %%", what, 100 * fraction);
 }
 
-static enum status check(struct args *a, struct err *err)
+static enum status convert_command_check(struct args *a, struct err *err)
 {
     if (a->n_paths != 2)
         return err_set(
@@ -54,11 +54,11 @@ static enum status check(struct args *a, struct err *err)
     return STATUS_OK;
 }
 
-static enum status run(struct args *a, struct err *err)
+static enum status convert_command_run(struct args *a, struct err *err)
 {
     struct loader loader = {0};
     struct convert_result result;
-    enum status st = check(a, err);
+    enum status st = convert_command_check(a, err);
     if (st)
         return st;
     bool terminal = isatty(STDERR_FILENO);
@@ -66,7 +66,7 @@ static enum status run(struct args *a, struct err *err)
     const struct requantize_options recast = {
         .type = (enum tensor_type)a->type,
         .n_threads = (int)a->n_threads,
-        .progress = terminal ? show_progress : NULL,
+        .progress = terminal ? convert_command_show_progress : NULL,
     };
     st = loader_open_with(&loader, &open, err);
     if (!st)
@@ -97,5 +97,5 @@ int convert_command_main(int argc, char **argv)
     struct err err = {0};
     if (!flags_read(&set, argc, argv, &exit_code))
         return exit_code;
-    return run(&args, &err) ? flags_fail(COMMAND, &err) : EXIT_SUCCESS;
+    return convert_command_run(&args, &err) ? flags_fail(COMMAND, &err) : EXIT_SUCCESS;
 }

@@ -30,7 +30,7 @@ static void print_lines(void)
     }
 }
 
-static json_t *describe(const struct engine_kind *k)
+static json_t *engines_describe(const struct engine_kind *k)
 {
     char why[256] = "";
     bool available = engine_kind_available(k, why, sizeof why);
@@ -39,13 +39,13 @@ static json_t *describe(const struct engine_kind *k)
                      k->about, "available", available, "why", available ? NULL : why);
 }
 
-static int print_json(void)
+static int engines_print_json(void)
 {
     const struct engine_kind *k;
     json_t *all = json_array();
     int bad = all == NULL;
     for (size_t i = 0; (k = engine_kind_at(i)) != NULL && !bad; i++)
-        bad = json_array_append_new(all, describe(k));
+        bad = json_array_append_new(all, engines_describe(k));
     bad = bad || json_dumpf(all, stdout, JSON_INDENT(2)) || putchar('\n') == EOF;
     json_decref(all);
     return bad;
@@ -69,7 +69,7 @@ int engines_main(int argc, char **argv)
         return EXIT_SUCCESS;
     }
     struct err err;
-    if (print_json() == 0)
+    if (engines_print_json() == 0)
         return EXIT_SUCCESS;
     err_set(&err, STATUS_IO, "cannot write to standard output");
     return flags_fail(COMMAND, &err);

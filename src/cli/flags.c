@@ -22,14 +22,14 @@ static enum status bad_value(const struct flag *f, const char *text, const char 
                      expected, text);
 }
 
-static enum status out_of_range(const struct flag *f, const char *text, struct err *err)
+static enum status flags_out_of_range(const struct flag *f, const char *text, struct err *err)
 {
     return err_param(err, STATUS_INVALID, f->name, "%s: must be between %.15g and %.15g, found %s",
                      f->name, f->min, f->max, text);
 }
 
 /* Digits only: strtoull alone would take "-1", " 5" and "+5". */
-static bool read_whole(const char *text, uint64_t *out)
+static bool flags_read_whole(const char *text, uint64_t *out)
 {
     if (*text == '\0' || text[strspn(text, "0123456789")] != '\0')
         return false;
@@ -38,14 +38,15 @@ static bool read_whole(const char *text, uint64_t *out)
     return errno == 0;
 }
 
-static enum status take_whole(const struct flag *f, void *field, const char *text, struct err *err)
+static enum status flags_take_whole(const struct flag *f, void *field, const char *text,
+                                    struct err *err)
 {
     uint64_t v;
-    if (!read_whole(text, &v))
+    if (!flags_read_whole(text, &v))
         return bad_value(f, text, "a whole number", err);
     double max = f->kind == FLAG_U32 && f->max > UINT32_MAX ? UINT32_MAX : f->max;
     if ((double)v < f->min || (double)v > max)
-        return out_of_range(f, text, err);
+        return flags_out_of_range(f, text, err);
     if (f->kind == FLAG_U32)
         *(uint32_t *)field = v > 0 ? (uint32_t)v : f->none;
     else
@@ -60,7 +61,7 @@ static enum status take_float(const struct flag *f, void *field, const char *tex
     if (end == text || *end != '\0' || !isfinite(v))
         return bad_value(f, text, "a number", err);
     if (v < f->min || v > f->max)
-        return out_of_range(f, text, err);
+        return flags_out_of_range(f, text, err);
     if (f->kind == FLAG_F64)
         *(double *)field = v;
     else
@@ -68,7 +69,8 @@ static enum status take_float(const struct flag *f, void *field, const char *tex
     return STATUS_OK;
 }
 
-static enum status take_choice(const struct flag *f, void *field, const char *text, struct err *err)
+static enum status flags_take_choice(const struct flag *f, void *field, const char *text,
+                                     struct err *err)
 {
     char known[200];
     size_t n = 0;
@@ -102,7 +104,7 @@ static enum status take_value(const struct flag *f, void *field, const char *tex
         return STATUS_OK;
     case FLAG_U32:
     case FLAG_U64:
-        return take_whole(f, field, text, err);
+        return flags_take_whole(f, field, text, err);
     case FLAG_F32:
     case FLAG_F64:
         return take_float(f, field, text, err);
@@ -114,7 +116,7 @@ static enum status take_value(const struct flag *f, void *field, const char *tex
         *(const char **)field = text;
         return STATUS_OK;
     case FLAG_CHOICE:
-        return take_choice(f, field, text, err);
+        return flags_take_choice(f, field, text, err);
     case FLAG_NAME:
         return take_name(f, field, text, err);
     case FLAG_CUSTOM:
@@ -289,8 +291,8 @@ static enum status check_company(struct entries *all, struct err *err)
     return STATUS_OK;
 }
 
-static enum status parse(const struct flag_set *set, struct entries *all, int argc, char **argv,
-                         bool *help, struct err *err)
+static enum status flags_own_parse(const struct flag_set *set, struct entries *all, int argc,
+                                   char **argv, bool *help, struct err *err)
 {
     size_t n_positional = 0;
     bool only_positional = false;
@@ -319,7 +321,7 @@ enum status flags_parse(const struct flag_set *set, int argc, char **argv, bool 
 {
     struct entries all;
     list_flags(&all, set);
-    return parse(set, &all, argc, argv, help, err);
+    return flags_own_parse(set, &all, argc, argv, help, err);
 }
 
 static void add_names(const struct flag *f, struct buf *help)
@@ -388,7 +390,7 @@ bool flags_read(const struct flag_set *set, int argc, char **argv, int *exit_cod
     struct entries all;
     bool help;
     list_flags(&all, set);
-    if (parse(set, &all, argc, argv, &help, &err)) {
+    if (flags_own_parse(set, &all, argc, argv, &help, &err)) {
         flags_fail(set->command, &err);
         *exit_code = EXIT_USAGE;
         return false;

@@ -20,13 +20,13 @@ static bool ends_in(const char *name, const char *end)
     return n > k && strcmp(name + n - k, end) == 0;
 }
 
-static bool is_folder(const char *path)
+static bool hf_cache_is_folder(const char *path)
 {
     struct stat s;
     return stat(path, &s) == 0 && S_ISDIR(s.st_mode);
 }
 
-static enum status no_memory(struct err *err)
+static enum status hf_cache_no_memory(struct err *err)
 {
     return err_set(err, STATUS_NO_MEMORY, "no memory for a path");
 }
@@ -49,7 +49,7 @@ static bool is_later_part(const char *name)
            part > 1;
 }
 
-static enum status look(struct content *c, const char *folder, struct err *err)
+static enum status hf_cache_look(struct content *c, const char *folder, struct err *err)
 {
     DIR *d = opendir(folder);
     if (!d)
@@ -64,13 +64,13 @@ static enum status look(struct content *c, const char *folder, struct err *err)
         buf_printf(&c->gguf, "%s/%s", folder, entry->d_name);
     }
     closedir(d);
-    return c->gguf.failed ? no_memory(err) : STATUS_OK;
+    return c->gguf.failed ? hf_cache_no_memory(err) : STATUS_OK;
 }
 
 static enum status find_in_folder(char **out, const char *folder, struct err *err)
 {
     struct content c = {0};
-    enum status status = look(&c, folder, err);
+    enum status status = hf_cache_look(&c, folder, err);
     if (status == STATUS_OK && c.n_gguf == 0 && c.n_safetensors > 0)
         buf_puts(&c.gguf, folder); /* a model in the Hub's own format */
     else if (status == STATUS_OK && c.n_gguf != 1)
@@ -79,7 +79,7 @@ static enum status find_in_folder(char **out, const char *folder, struct err *er
                                 "--model PATH names it",
                            folder, c.n_gguf);
     if (status == STATUS_OK && !(*out = buf_take(&c.gguf)))
-        status = no_memory(err);
+        status = hf_cache_no_memory(err);
     buf_fini(&c.gguf);
     return status;
 }
@@ -87,7 +87,7 @@ static enum status find_in_folder(char **out, const char *folder, struct err *er
 /* --- the cache ------------------------------------------------------------------------------ */
 
 /* "name" or "org/name" of letters, digits, '.', '_' and '-': no way out of the cache's folder. */
-static bool is_name(const char *id)
+static bool hf_cache_is_name(const char *id)
 {
     unsigned slashes = 0;
     for (const char *p = id; *p; p++) {
@@ -134,7 +134,7 @@ static bool read_revision(const char *folder, char *revision, size_t size)
     fclose(f);
     revision[n] = '\0';
     revision[strcspn(revision, " \r\n")] = '\0';
-    return is_name(revision) && !strchr(revision, '/');
+    return hf_cache_is_name(revision) && !strchr(revision, '/');
 }
 
 static enum status find_in_cache(char **out, const char *id, struct err *err)
@@ -143,8 +143,8 @@ static enum status find_in_cache(char **out, const char *id, struct err *err)
     char revision[128];
     append_cache(&path);
     append_model(&path, id);
-    enum status status = path.failed ? no_memory(err) : STATUS_OK;
-    if (status == STATUS_OK && !is_folder(buf_str(&path)))
+    enum status status = path.failed ? hf_cache_no_memory(err) : STATUS_OK;
+    if (status == STATUS_OK && !hf_cache_is_folder(buf_str(&path)))
         status = err_param(err, STATUS_NOT_FOUND, FLAG,
                            FLAG ": there is no folder %s, and none in the local cache, %s", id,
                            buf_str(&path));
@@ -152,7 +152,7 @@ static enum status find_in_cache(char **out, const char *id, struct err *err)
         status = err_param(err, STATUS_INVALID, FLAG, FLAG ": %s/refs/main names no revision",
                            buf_str(&path));
     if (status == STATUS_OK && !buf_printf(&path, "/snapshots/%s", revision))
-        status = no_memory(err);
+        status = hf_cache_no_memory(err);
     if (status == STATUS_OK)
         status = find_in_folder(out, buf_str(&path), err);
     buf_fini(&path);
@@ -162,13 +162,13 @@ static enum status find_in_cache(char **out, const char *id, struct err *err)
 enum status hf_cache_find(char **out, const char *id, struct err *err)
 {
     struct stat s;
-    if (is_folder(id))
+    if (hf_cache_is_folder(id))
         return find_in_folder(out, id, err);
     if (ends_in(id, ".gguf") && stat(id, &s) == 0) {
         *out = mem_strdup(id);
-        return *out ? STATUS_OK : no_memory(err);
+        return *out ? STATUS_OK : hf_cache_no_memory(err);
     }
-    if (!is_name(id))
+    if (!hf_cache_is_name(id))
         return err_param(err, STATUS_INVALID, FLAG,
                          FLAG ": \"%.100s\" is neither a folder nor a name such as org/name", id);
     return find_in_cache(out, id, err);

@@ -38,7 +38,7 @@ static json_t *integer_json(const struct gguf_value *v)
     return json_integer(gguf_integer(v, 0));
 }
 
-static json_t *value_json(const struct gguf_value *v);
+static json_t *inspect_json_value_json(const struct gguf_value *v);
 
 static json_t *elements_json(const struct gguf_value *v, uint64_t count)
 {
@@ -46,7 +46,7 @@ static json_t *elements_json(const struct gguf_value *v, uint64_t count)
     json_t *list = json_array();
     for (uint64_t i = 0; i < count; i++) {
         struct gguf_value element = gguf_element(v, i, &c);
-        if (json_array_append_new(list, value_json(&element)) != 0) {
+        if (json_array_append_new(list, inspect_json_value_json(&element)) != 0) {
             json_decref(list);
             return NULL;
         }
@@ -62,7 +62,7 @@ static json_t *array_json(const struct gguf_value *v)
                      (json_int_t)v->count, "first", elements_json(v, FIRST_ELEMENTS));
 }
 
-static json_t *value_json(const struct gguf_value *v)
+static json_t *inspect_json_value_json(const struct gguf_value *v)
 {
     struct gguf_cursor start = {0, 0};
     switch (v->type) {
@@ -89,7 +89,8 @@ static json_t *metadata_json(const struct gguf *g)
         const struct gguf_value *v = gguf_value_at(g, i);
         buf_clear(&key);
         utf8_append(&key, v->key.bytes, v->key.len);
-        ok = !key.failed && json_object_setn_new(object, key.data, key.len, value_json(v)) == 0;
+        ok = !key.failed &&
+             json_object_setn_new(object, key.data, key.len, inspect_json_value_json(v)) == 0;
     }
     buf_fini(&key);
     if (ok)

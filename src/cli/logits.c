@@ -64,7 +64,7 @@ static enum status take_ids(struct job *job, json_t *array, struct err *err)
     return evaluator_check(job->model, job->tokens, n, err);
 }
 
-static enum status read_ids(struct job *job, struct err *err)
+static enum status logits_read_ids(struct job *job, struct err *err)
 {
     json_error_t where;
     json_t *root = json_loadf(stdin, JSON_REJECT_DUPLICATES, &where);
@@ -120,13 +120,13 @@ static enum status write_npy(struct job *job, struct err *err)
 }
 
 /* A model under test need not have a tokenizer. */
-static enum status run(struct job *job, struct err *err)
+static enum status logits_run(struct job *job, struct err *err)
 {
     struct backend_options o = options_backend(&job->args->options);
     enum status st = options_load_model(&job->args->options, &job->loader, err);
     job->model = job->loader.model;
     if (!st)
-        st = read_ids(job, err);
+        st = logits_read_ids(job, err);
     if (st)
         return st;
     o.n_ctx = job->n_tokens;
@@ -155,7 +155,7 @@ int logits_main(int argc, char **argv)
     if (!st && !args.npy)
         st = err_param(&err, STATUS_INVALID, "--npy", "--npy OUT is required");
     if (!st)
-        st = run(&job, &err);
+        st = logits_run(&job, &err);
     evaluator_close(job.evaluator);
     mem_free(job.tokens);
     loader_close(&job.loader);

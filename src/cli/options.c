@@ -29,7 +29,7 @@ static const char *const activation_names[] = {
 static const char *const sampling_sources[] = {
     [SAMPLING_OF_MODEL] = "model", [SAMPLING_OF_NOBODY] = "none", NULL};
 
-static enum status parse_cpu_mask(void *field, const char *text, struct err *err)
+static enum status options_parse_cpu_mask(void *field, const char *text, struct err *err)
 {
     return cpu_parse_mask(text, field, err);
 }
@@ -84,7 +84,7 @@ static const struct flag model_flags[] = {
      FLAG_CHOICE, FIELD(engine.kv_type), .choices = kv_layout_names},
     {"--cpu-mask", "MASK", "kernel levels: -avx512 leaves one out, avx2 keeps only that,\n"
                            "c is plain C (default: all this machine has)",
-     FLAG_CUSTOM, FIELD(engine.cpu_levels), .parse = parse_cpu_mask},
+     FLAG_CUSTOM, FIELD(engine.cpu_levels), .parse = options_parse_cpu_mask},
 };
 
 static const struct flag text_flags[] = {
@@ -192,7 +192,7 @@ enum status options_engine(const struct options *o, struct engine_options *out, 
     return out->kind ? STATUS_OK : err->code;
 }
 
-static void show_progress(void *arg, const char *what, double fraction)
+static void options_show_progress(void *arg, const char *what, double fraction)
 {
     (void)arg;
     fprintf(stderr, "\r\033[K%s %3.0f %%", what, 100 * fraction);
@@ -200,8 +200,8 @@ static void show_progress(void *arg, const char *what, double fraction)
         fprintf(stderr, "\r\033[K");
 }
 
-static enum status load(const struct options *o, bool model_only, struct loader *out,
-                        struct err *err)
+static enum status options_own_load(const struct options *o, bool model_only, struct loader *out,
+                                    struct err *err)
 {
     bool terminal = isatty(STDERR_FILENO);
     const struct loader_options loader = {
@@ -213,7 +213,7 @@ static enum status load(const struct options *o, bool model_only, struct loader 
         .recast = o->dtype >= 0,
         .dtype = o->dtype >= 0 ? (enum tensor_type)o->dtype : TENSOR_Q4_0,
         .n_threads = (int)o->engine.n_threads,
-        .progress = terminal ? show_progress : NULL,
+        .progress = terminal ? options_show_progress : NULL,
     };
     enum status st = loader_open_with(out, &loader, err);
     if (st && terminal)
@@ -225,12 +225,12 @@ static enum status load(const struct options *o, bool model_only, struct loader 
 
 enum status options_load(const struct options *o, struct loader *out, struct err *err)
 {
-    return load(o, false, out, err);
+    return options_own_load(o, false, out, err);
 }
 
 enum status options_load_model(const struct options *o, struct loader *out, struct err *err)
 {
-    return load(o, true, out, err);
+    return options_own_load(o, true, out, err);
 }
 
 void options_tell_sampling(const struct loader *l)

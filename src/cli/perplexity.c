@@ -81,7 +81,7 @@ static enum status read_text(struct buf *text, const char *path, struct err *err
 
 /* As llama.cpp: special tokens are not parsed; where the model asks for bos, the text gets one, and
  * each window's first token is replaced by one. */
-static enum status tokenize(struct job *job, struct err *err)
+static enum status perplexity_tokenize(struct job *job, struct err *err)
 {
     const struct tokenizer *t = job->loader.tokenizer;
     struct buf text = {0};
@@ -135,7 +135,7 @@ static void keep_exact(void *arg, uint32_t position, const float *logits)
 }
 
 /* The last position of a window predicts nothing that is in it. */
-static void take(void *arg, uint32_t position, const float *logits)
+static void perplexity_take(void *arg, uint32_t position, const float *logits)
 {
     struct job *job = arg;
     if (position + 1 >= job->window)
@@ -161,7 +161,7 @@ static void run_window(struct job *job, int32_t *ids)
         if (job->exact)
             evaluator_feed(job->exact, ids + at, n, job->first_scored, keep_exact, job);
         int64_t before = clock_now_ns();
-        evaluator_feed(job->evaluator, ids + at, n, job->first_scored, take, job);
+        evaluator_feed(job->evaluator, ids + at, n, job->first_scored, perplexity_take, job);
         job->seconds += (double)(clock_now_ns() - before) / 1e9;
     }
 }
@@ -195,7 +195,7 @@ static enum status open_evaluator(struct job *job, struct evaluator **out, bool 
     return evaluator_open(out, &cpu_backend, job->loader.model, &o, err);
 }
 
-static enum status prepare(struct job *job, struct err *err)
+static enum status perplexity_prepare(struct job *job, struct err *err)
 {
     size_t n_vocab = job->loader.model->config.n_vocab;
     size_t n_scored = (size_t)job->n_windows * (job->window - job->first_scored - 1);
@@ -234,7 +234,7 @@ static void print_text(struct job *job)
            kl.p99, kl.max);
 }
 
-static void print_json(struct job *job)
+static void perplexity_print_json(struct job *job)
 {
     const struct options *o = &job->args->options;
     struct score_result r = score_perplexity(&job->score);
@@ -259,15 +259,15 @@ static void print_json(struct job *job)
     json_decref(root);
 }
 
-static enum status run(struct job *job, struct err *err)
+static enum status perplexity_run(struct job *job, struct err *err)
 {
     enum status st = options_load(&job->args->options, &job->loader, err);
     if (!st)
-        st = tokenize(job, err);
+        st = perplexity_tokenize(job, err);
     if (!st)
         st = divide(job, err);
     if (!st)
-        st = prepare(job, err);
+        st = perplexity_prepare(job, err);
     if (st)
         return st;
     st = run_windows(job, err);
@@ -276,13 +276,13 @@ static enum status run(struct job *job, struct err *err)
     if (!isfinite(job->score.nll) || !isfinite(job->exact_score.nll))
         return err_set(err, STATUS_INTERNAL, "the model computed logits that are not finite");
     if (job->args->json)
-        print_json(job);
+        perplexity_print_json(job);
     else
         print_text(job);
     return STATUS_OK;
 }
 
-static void close_job(struct job *job)
+static void perplexity_close_job(struct job *job)
 {
     evaluator_close(job->evaluator);
     evaluator_close(job->exact);
@@ -312,7 +312,7 @@ int perplexity_main(int argc, char **argv)
     if (!st && !args.file)
         st = err_param(&err, STATUS_INVALID, "--file", "--file TEXT is required");
     if (!st)
-        st = run(&job, &err);
-    close_job(&job);
+        st = perplexity_run(&job, &err);
+    perplexity_close_job(&job);
     return st ? flags_fail(COMMAND, &err) : EXIT_SUCCESS;
 }

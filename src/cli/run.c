@@ -103,7 +103,7 @@ static const struct flag own_flags[] = {
 
 /* --- the prompt ----------------------------------------------------------------------------- */
 
-static enum status read_stream(FILE *f, const char *path, struct buf *out, struct err *err)
+static enum status run_read_stream(FILE *f, const char *path, struct buf *out, struct err *err)
 {
     if (buf_read(out, f))
         return STATUS_OK;
@@ -129,7 +129,7 @@ static enum status read_prompt(struct job *job, struct err *err)
     if (!f)
         return err_param(err, STATUS_IO, "--prompt-file", "cannot open %s: %s", args->prompt_file,
                          strerror(errno));
-    enum status status = read_stream(f, args->prompt_file, &job->prompt, err);
+    enum status status = run_read_stream(f, args->prompt_file, &job->prompt, err);
     if (!standard)
         fclose(f);
     return status;
@@ -152,7 +152,7 @@ static json_t *make_messages(const struct job *job)
     return NULL;
 }
 
-static enum status tokenize(const struct job *job, struct tokens *out, struct err *err)
+static enum status run_tokenize(const struct job *job, struct tokens *out, struct err *err)
 {
     const struct loader *l = &job->loader;
     if (job->args->raw)
@@ -189,12 +189,12 @@ static struct sampling choose_sampling(const struct job *job)
 }
 
 /* The request as the engine takes it; *p is to be freed by the caller either way. */
-static enum status make_params(const struct job *job, struct request_params *p, struct err *err)
+static enum status run_make_params(const struct job *job, struct request_params *p, struct err *err)
 {
     const struct args *args = job->args;
     struct tokens tokens = {0};
     timeline_stamp(&p->timeline, TIMELINE_PARSED);
-    enum status status = tokenize(job, &tokens, err);
+    enum status status = run_tokenize(job, &tokens, err);
     p->prompt = tokens.ids; /* ours to give away: tokens_fini is not called */
     p->n_prompt = (uint32_t)tokens.count;
     p->max_tokens = args->max_tokens;
@@ -234,7 +234,7 @@ static void wait_for_news(struct job *job, struct request *r)
 
 /* The first text is the first content also where --json keeps it for the end: this is a command to
  * measure with. */
-static void take_news(struct request *r, const struct request_news *news, bool show)
+static void run_take_news(struct request *r, const struct request_news *news, bool show)
 {
     if (news->text_len == 0)
         return;
@@ -252,12 +252,12 @@ static void follow(struct job *job, struct request *r)
         wait_for_news(job, r);
         while (engine_next_event(job->engine)) {
             request_read(r, &news);
-            take_news(r, &news, !job->args->json);
+            run_take_news(r, &news, !job->args->json);
         }
     }
 }
 
-static enum status answer(struct job *job, struct request_params *p, struct err *err)
+static enum status run_answer(struct job *job, struct request_params *p, struct err *err)
 {
     struct request *r;
     enum status status = engine_submit(job->engine, p, &r, err);
@@ -278,7 +278,7 @@ static enum status answer(struct job *job, struct request_params *p, struct err 
     return status;
 }
 
-static enum status open_engine(struct job *job, struct err *err)
+static enum status run_open_engine(struct job *job, struct err *err)
 {
     struct engine_options options;
     enum status status = options_engine(&job->args->options, &options, err);
@@ -288,7 +288,7 @@ static enum status open_engine(struct job *job, struct err *err)
     return engine_open(&job->engine, &job->loader, &options, err);
 }
 
-static enum status run(struct job *job, struct err *err)
+static enum status run_run(struct job *job, struct err *err)
 {
     enum status status = read_prompt(job, err);
     if (status == STATUS_OK)
@@ -298,19 +298,19 @@ static enum status run(struct job *job, struct err *err)
     if (status == STATUS_OK)
         status = catch_interrupt(job, err);
     if (status == STATUS_OK)
-        status = open_engine(job, err);
+        status = run_open_engine(job, err);
     if (status != STATUS_OK)
         return status;
     struct request_params params = {0};
     timeline_stamp(&params.timeline, TIMELINE_RECEIVED);
-    status = make_params(job, &params, err);
+    status = run_make_params(job, &params, err);
     if (status == STATUS_OK)
-        status = answer(job, &params, err);
+        status = run_answer(job, &params, err);
     request_params_fini(&params);
     return status;
 }
 
-static void close_job(struct job *job)
+static void run_close_job(struct job *job)
 {
     engine_close(job->engine);
     loader_close(&job->loader);
@@ -345,8 +345,8 @@ int run_main(int argc, char **argv)
         return exit_code;
     enum status status = options_check(&args.options, &err);
     if (status == STATUS_OK)
-        status = run(&job, &err);
-    close_job(&job);
+        status = run_run(&job, &err);
+    run_close_job(&job);
     if (status != STATUS_OK)
         return flags_fail(COMMAND, &err);
     return job.interrupted ? FLAGS_INTERRUPTED : EXIT_SUCCESS;

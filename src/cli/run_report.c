@@ -3,20 +3,21 @@
 #include <jansson.h>
 #include <stdio.h>
 
-static double ms(int64_t us)
+static double run_report_ms(int64_t us)
 {
     return (double)us / 1000;
 }
 
-static json_t *ttft_json(const struct timeline *t)
+static json_t *run_report_ttft_json(const struct timeline *t)
 {
     struct timeline_ttft parts = timeline_ttft(t);
-    return json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "receive_ms",
-                     ms(parts.receive_us), "tokenize_ms", ms(parts.tokenize_us), "submit_ms",
-                     ms(parts.submit_us), "queue_ms", ms(parts.queue_us), "cache_ms",
-                     ms(parts.cache_us), "prefill_ms", ms(parts.prefill_us), "decode_ms",
-                     ms(parts.decode_us), "first_write_ms", ms(parts.first_write_us), "total_ms",
-                     ms(parts.total_us));
+    return json_pack(
+        "{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "receive_ms",
+        run_report_ms(parts.receive_us), "tokenize_ms", run_report_ms(parts.tokenize_us),
+        "submit_ms", run_report_ms(parts.submit_us), "queue_ms", run_report_ms(parts.queue_us),
+        "cache_ms", run_report_ms(parts.cache_us), "prefill_ms", run_report_ms(parts.prefill_us),
+        "decode_ms", run_report_ms(parts.decode_us), "first_write_ms",
+        run_report_ms(parts.first_write_us), "total_ms", run_report_ms(parts.total_us));
 }
 
 static json_t *tokens_json(const struct request_news *all)
@@ -31,10 +32,10 @@ enum status run_report_json(struct request *r, struct err *err)
 {
     struct request_news all;
     request_all(r, &all);
-    json_t *root =
-        json_pack("{s:i, s:o, s:s%, s:s, s:o}", "prompt_tokens", (int)request_prompt_tokens(r),
-                  "tokens", tokens_json(&all), "text", all.text, all.text_len, "finish_reason",
-                  finish_reason_name(all.finish), "ttft", ttft_json(request_timeline(r)));
+    json_t *root = json_pack(
+        "{s:i, s:o, s:s%, s:s, s:o}", "prompt_tokens", (int)request_prompt_tokens(r), "tokens",
+        tokens_json(&all), "text", all.text, all.text_len, "finish_reason",
+        finish_reason_name(all.finish), "ttft", run_report_ttft_json(request_timeline(r)));
     /* 15 digits: the parts still add up to the total */
     int bad = !root || json_dumpf(root, stdout, JSON_REAL_PRECISION(15)) || putchar('\n') == EOF ||
               fflush(stdout) != 0;
@@ -53,9 +54,10 @@ void run_report_lines(struct request *r)
     fprintf(stderr,
             "\n[TTFT %.1f ms = tokenize %.1f + queue %.1f + prefill %.1f + write %.1f | "
             "%u prompt tokens",
-            ms(parts.total_us), ms(parts.receive_us + parts.tokenize_us),
-            ms(parts.submit_us + parts.queue_us + parts.cache_us), ms(parts.prefill_us),
-            ms(parts.first_write_us), request_prompt_tokens(r));
+            run_report_ms(parts.total_us), run_report_ms(parts.receive_us + parts.tokenize_us),
+            run_report_ms(parts.submit_us + parts.queue_us + parts.cache_us),
+            run_report_ms(parts.prefill_us), run_report_ms(parts.first_write_us),
+            request_prompt_tokens(r));
     if (all.n_tokens > 1 && decode_us > 0)
         fprintf(stderr, " | %u tokens, %.1f tokens/s", all.n_tokens,
                 (all.n_tokens - 1) / ((double)decode_us / 1e6));

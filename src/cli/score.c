@@ -28,7 +28,7 @@ void score_fini(struct score *s)
 }
 
 /* exp(x - max) into `out`; returns log of the sum of exp(x), NAN when an x is not finite. */
-static double log_sum_exp(struct score *s, float *out, const float *x)
+static double score_log_sum_exp(struct score *s, float *out, const float *x)
 {
     if (!logits_row_scan(&s->row, x))
         return NAN;
@@ -37,7 +37,7 @@ static double log_sum_exp(struct score *s, float *out, const float *x)
 
 void score_token(struct score *s, const float *logits, int32_t token)
 {
-    double nll = log_sum_exp(s, s->exp_a, logits) - (double)logits[token];
+    double nll = score_log_sum_exp(s, s->exp_a, logits) - (double)logits[token];
     s->nll += nll;
     s->nll_squared += nll * nll;
     s->n++;
@@ -45,8 +45,8 @@ void score_token(struct score *s, const float *logits, int32_t token)
 
 void score_divergence(struct score *s, const float *base, const float *other)
 {
-    double log_base = log_sum_exp(s, s->exp_a, base);
-    double log_other = log_sum_exp(s, s->exp_b, other);
+    double log_base = score_log_sum_exp(s, s->exp_a, base);
+    double log_other = score_log_sum_exp(s, s->exp_b, other);
     double sum = 0, total = 0;
     for (size_t i = 0; i < s->n_vocab; i++) {
         double difference = ((double)base[i] - log_base) - ((double)other[i] - log_other);
@@ -67,7 +67,7 @@ struct score_result score_perplexity(const struct score *s)
     return (struct score_result){perplexity, perplexity * error};
 }
 
-static int compare(const void *a, const void *b)
+static int score_compare(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
@@ -76,7 +76,7 @@ static int compare(const void *a, const void *b)
 struct score_kl_result score_kl(struct score *s)
 {
     double sum = 0;
-    qsort(s->kl, s->n_kl, sizeof *s->kl, compare);
+    qsort(s->kl, s->n_kl, sizeof *s->kl, score_compare);
     for (size_t i = 0; i < s->n_kl; i++)
         sum += s->kl[i];
     return (struct score_kl_result){

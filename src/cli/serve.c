@@ -146,7 +146,7 @@ static const struct flag own_flags[] = {
 };
 // clang-format on
 
-static enum status load(void *arg, struct loader *out, struct err *err)
+static enum status serve_load(void *arg, struct loader *out, struct err *err)
 {
     const struct args *args = arg;
     enum status st = options_load(&args->options, out, err);
@@ -179,7 +179,7 @@ static void print_ready(const char *text, size_t len)
     log_warn("server.ready_line", "written=no reason=\"standard output takes nothing\"");
 }
 
-static void ready(void *arg, const struct server_ready *r)
+static void serve_ready(void *arg, const struct server_ready *r)
 {
     char text[READY_BYTES];
     seal(arg);
@@ -215,7 +215,7 @@ static enum status check_least(const char *flag, size_t found, uint32_t least, c
                    flag, least >> 20, why, found);
 }
 
-static enum status check_memory(const struct args *args, struct err *err)
+static enum status serve_check_memory(const struct args *args, struct err *err)
 {
     enum status st = check_least("--max-request-memory", args->request_memory, MEMORY_LEAST,
                                  "one client's half holds the largest body", err);
@@ -226,7 +226,7 @@ static enum status check_memory(const struct args *args, struct err *err)
                        err);
 }
 
-static enum status run(struct args *args, struct err *err)
+static enum status serve_run(struct args *args, struct err *err)
 {
     enum status st = options_check(&args->options, err);
     if (st)
@@ -235,7 +235,7 @@ static enum status run(struct args *args, struct err *err)
         return err_set(err, STATUS_INVALID,
                        "--warm-prompts needs the prefix cache, which "
                        "--no-prefix-cache turns off");
-    if ((st = check_memory(args, err)))
+    if ((st = serve_check_memory(args, err)))
         return st;
     bool has_grpc = args->grpc_port != NO_PORT;
     if (!args->tls_cert != !args->tls_key || (args->tls_cert && !has_grpc))
@@ -267,8 +267,8 @@ static enum status run(struct args *args, struct err *err)
         .record = args->record,
         .warm_prompts = args->warm_prompts,
         .shared_prefix_cache = args->shared_prefix_cache,
-        .load = load,
-        .ready = ready,
+        .load = serve_load,
+        .ready = serve_ready,
         .arg = args,
     };
     st = options_engine(&args->options, &server.engine, err);
@@ -316,7 +316,7 @@ int serve_main(int argc, char **argv)
     if (!flags_read(&set, argc, argv, &exit_code))
         return exit_code;
     log_set_level((enum log_level)args.log_level);
-    if (run(&args, &err) != STATUS_OK)
+    if (serve_run(&args, &err) != STATUS_OK)
         return flags_fail(COMMAND, &err);
     return EXIT_SUCCESS;
 }

@@ -105,7 +105,7 @@ static enum status tokenize_json(const struct tokenizer *t, unsigned flags, cons
 }
 
 /* A tokenizer.json, with the tokenizer_config.json beside it if there is one. */
-static enum status open_json(struct tokenizer **out, const char *path, struct err *err)
+static enum status tokenize_open_json(struct tokenizer **out, const char *path, struct err *err)
 {
     struct buf text = {0}, config = {0}, other = {0};
     const char *slash = strrchr(path, '/');
@@ -142,22 +142,23 @@ static bool is_json(const char *path)
     return len > 5 && strcmp(path + len - 5, ".json") == 0;
 }
 
-static enum status open_model(struct model_file *f, struct tokenizer **t, const char *path,
-                              struct err *err)
+static enum status tokenize_open_model(struct model_file *f, struct tokenizer **t, const char *path,
+                                       struct err *err)
 {
     enum status status = model_file_open(f, path, err);
 
     return status == STATUS_OK ? model_file_tokenizer(t, f, err) : status;
 }
 
-static enum status run(const struct args *a, struct buf *in, struct buf *out, struct err *err)
+static enum status tokenize_run(const struct args *a, struct buf *in, struct buf *out,
+                                struct err *err)
 {
     unsigned flag_bits =
         (a->no_special ? 0u : TOKENIZE_SPECIAL) | (a->add_special ? TOKENIZE_ADD : 0u);
     struct model_file f = {0};
     struct tokenizer *t = NULL;
-    enum status status =
-        is_json(a->model) ? open_json(&t, a->model, err) : open_model(&f, &t, a->model, err);
+    enum status status = is_json(a->model) ? tokenize_open_json(&t, a->model, err)
+                                           : tokenize_open_model(&f, &t, a->model, err);
 
     if (status == STATUS_OK)
         status = read_input(in, err);
@@ -188,7 +189,7 @@ int tokenize_main(int argc, char **argv)
 
     if (!flags_read(&set, argc, argv, &code))
         return code;
-    if (run(&args, &in, &out, &err) != STATUS_OK)
+    if (tokenize_run(&args, &in, &out, &err) != STATUS_OK)
         code = flags_fail("tokenize", &err);
     buf_fini(&in);
     buf_fini(&out);

@@ -54,7 +54,7 @@ static uint32_t charge_of(const struct engine *e, const struct request_params *p
 }
 
 /* The charge too. */
-static uint32_t begin(struct engine *e, const struct request_params *p)
+static uint32_t admission_begin(struct engine *e, const struct request_params *p)
 {
     if (!e->cache_on)
         return p->n_prompt;
@@ -62,7 +62,7 @@ static uint32_t begin(struct engine *e, const struct request_params *p)
     return finds_nothing(e, p) ? p->n_prompt : left;
 }
 
-static void end(struct engine *e, const struct request_params *p)
+static void admission_end(struct engine *e, const struct request_params *p)
 {
     if (e->cache_on)
         expected_cache_end(&e->prefix.expect, &p->salt, p->prompt, p->n_prompt);
@@ -100,16 +100,16 @@ static uint64_t tokens_of(struct engine *e, const struct request_params *take, u
     uint32_t last = 0;
     for (uint32_t i = 0, next; i < n; i = next) {
         next = after_copies(e, take, i, n, &copies);
-        tokens += copies + (next < n ? begin(e, &take[i]) : charge_of(e, &take[i]));
+        tokens += copies + (next < n ? admission_begin(e, &take[i]) : charge_of(e, &take[i]));
         last = i;
     }
     for (uint32_t i = 0; i < last; i = after_copies(e, take, i, n, &copies))
-        end(e, &take[i]);
+        admission_end(e, &take[i]);
     return tokens;
 }
 
 /* Those that were counted together are in a ring. */
-static void join(struct request *r, struct request *before)
+static void admission_join(struct request *r, struct request *before)
 {
     r->copy_before = before;
     r->copy_behind = before->copy_behind;
@@ -121,10 +121,10 @@ void admission_charge(struct engine *e, struct request *r, struct request *befor
 {
     r->copy_before = r->copy_behind = r;
     if (before && same_prompt(&r->params, &before->params)) {
-        join(r, before);
+        admission_join(r, before);
         r->charge = charge_of_copy(e, &r->params);
     } else {
-        r->charge = begin(e, &r->params);
+        r->charge = admission_begin(e, &r->params);
     }
     atomic_fetch_add_explicit(&e->press.backlog, r->charge, memory_order_relaxed);
     atomic_fetch_add_explicit(&e->press.queued, 1, memory_order_relaxed);
@@ -133,7 +133,7 @@ void admission_charge(struct engine *e, struct request *r, struct request *befor
 void admission_released(struct engine *e, struct request *r)
 {
     if (r->copy_behind == r) /* the last of them */
-        end(e, &r->params);
+        admission_end(e, &r->params);
     r->copy_before->copy_behind = r->copy_behind;
     r->copy_behind->copy_before = r->copy_before;
 }
@@ -142,7 +142,7 @@ void admission_released(struct engine *e, struct request *r)
 
 /* Until so many tokens of prompts are computed and so many requests admitted. The times are those
  * of a queue that goes on as it did: each request holds a place for as long as others have. */
-static int64_t wait_us(const struct engine *e, uint64_t tokens, uint64_t requests)
+static int64_t admission_wait_us(const struct engine *e, uint64_t tokens, uint64_t requests)
 {
     uint64_t places = LOAD(places);
     uint64_t us = tokens * LOAD(token_ns) / NS;
@@ -161,7 +161,8 @@ static enum status too_many_tokens(struct engine *e, uint64_t backlog, uint64_t 
                    (unsigned long long)backlog, (unsigned long long)tokens, e->max_queued_tokens);
 }
 
-static enum status too_long(struct engine *e, int64_t before_us, int64_t with_us, struct err *err)
+static enum status admission_too_long(struct engine *e, int64_t before_us, int64_t with_us,
+                                      struct err *err)
 {
     e->limit = "queue_time";
     return err_set(err, STATUS_OVERLOADED,
@@ -189,9 +190,9 @@ enum status admission_check(struct engine *e, const struct request_params *take,
     }
     if (backlog + tokens > e->max_queued_tokens)
         return too_many_tokens(e, backlog, tokens, err);
-    int64_t with_us = wait_us(e, backlog + tokens, (uint64_t)queued + n);
+    int64_t with_us = admission_wait_us(e, backlog + tokens, (uint64_t)queued + n);
     if (with_us > e->max_queue_us)
-        return too_long(e, wait_us(e, backlog, queued), with_us, err);
+        return admission_too_long(e, admission_wait_us(e, backlog, queued), with_us, err);
     return STATUS_OK;
 }
 
@@ -206,7 +207,7 @@ static int64_t until_gone(int64_t n, uint64_t each_us)
     return n > 0 ? (2 * n - 1) * (int64_t)each_us / 2 : 0;
 }
 
-static int64_t smaller(int64_t a, int64_t b)
+static int64_t admission_smaller(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
@@ -226,15 +227,16 @@ static int64_t until_computed(const struct engine *e, int64_t backlog, int64_t t
 static int64_t until_few_tokens(const struct engine *e, int64_t backlog, int64_t tokens)
 {
     int64_t over = backlog + tokens - e->max_queued_tokens;
-    over = smaller(over, backlog); /* it never fits beside others, but when there are none */
+    over =
+        admission_smaller(over, backlog); /* it never fits beside others, but when there are none */
     return over > 0 ? until_computed(e, backlog, over) : 0;
 }
 
 static int64_t until_short_wait(const struct engine *e, int64_t backlog, int64_t tokens, uint32_t n)
 {
-    int64_t wait = wait_us(e, (uint64_t)backlog, LOAD(queued));
-    int64_t with = wait_us(e, (uint64_t)(backlog + tokens), (uint64_t)LOAD(queued) + n);
-    return with > e->max_queue_us ? smaller(with - e->max_queue_us, wait) : 0;
+    int64_t wait = admission_wait_us(e, (uint64_t)backlog, LOAD(queued));
+    int64_t with = admission_wait_us(e, (uint64_t)(backlog + tokens), (uint64_t)LOAD(queued) + n);
+    return with > e->max_queue_us ? admission_smaller(with - e->max_queue_us, wait) : 0;
 }
 
 int64_t engine_retry_after_us(const struct engine *e, uint32_t n, uint64_t n_tokens)
@@ -243,14 +245,14 @@ int64_t engine_retry_after_us(const struct engine *e, uint32_t n, uint64_t n_tok
     int64_t tokens = (int64_t)(n_tokens < e->refused_tokens ? n_tokens : e->refused_tokens);
     int64_t free = e->lists.of[REQUEST_FREE].n, slots = e->n_slots;
     if (e->draining)
-        return larger(wait_us(e, (uint64_t)backlog, LOAD(queued)),
+        return larger(admission_wait_us(e, (uint64_t)backlog, LOAD(queued)),
                       until_gone(slots - free, LOAD(end_us)));
     int64_t us = until_few_tokens(e, backlog, tokens);
     us = larger(us, until_short_wait(e, backlog, tokens, n));
     int64_t queued = (int64_t)LOAD(queued) + n - e->max_queued_requests;
     us = larger(us, until_gone(queued, LOAD(admit_us)));
     us = larger(us, until_gone((int64_t)n - free, LOAD(end_us)));
-    return smaller(us, LIMIT_RETRY_SECONDS * INT64_C(1000000));
+    return admission_smaller(us, LIMIT_RETRY_SECONDS * INT64_C(1000000));
 }
 
 /* --- what goes away (the engine thread) ----------------------------------------------------- */
@@ -287,7 +289,7 @@ void admission_admitted(struct engine *e, bool kept_out)
 }
 
 /* Older work counts half. */
-static void forget(struct engine_pace *p)
+static void admission_forget(struct engine_pace *p)
 {
     if (p->pressed_us > 2 * WINDOW_US && p->admits >= 2 * FEW) {
         p->pressed_us /= 2;
@@ -344,7 +346,7 @@ static int64_t admission_us(const struct engine *e, int64_t token_ns)
     return queued > 0 ? (int64_t)LOAD(backlog) * token_ns / NS / queued : 0;
 }
 
-static void add_step(struct engine_pace *p, enum plan_limit limit, int64_t us)
+static void admission_add_step(struct engine_pace *p, enum plan_limit limit, int64_t us)
 {
     p->pressed_us += us;
     p->admits += p->admitted;
@@ -379,7 +381,7 @@ static void store_place_times(struct engine *e, enum plan_limit limit)
 {
     const struct engine_pace *p = &e->pace;
     uint32_t active = e->lists.of[REQUEST_PREFILL].n + e->lists.of[REQUEST_DECODE].n;
-    uint32_t most = (uint32_t)smaller(e->limits.max_active, e->limits.max_seqs);
+    uint32_t most = (uint32_t)admission_smaller(e->limits.max_active, e->limits.max_seqs);
     uint64_t admits = p->place_admits > FEW ? p->place_admits : FEW;
     STORE(place_us, (unsigned long long)p->place_us / admits);
     STORE(places, limit == PLAN_BY_PLACES || active > most ? 0 : most - active);
@@ -391,9 +393,9 @@ void admission_step(struct engine *e, bool pressed, enum plan_limit limit, int64
     p->busy_us += us;
     p->ends += p->ended;
     if (pressed)
-        add_step(p, limit, us);
+        admission_add_step(p, limit, us);
     p->computed = p->ended = p->admitted = p->kept_out = 0;
-    forget(p);
+    admission_forget(p);
     int64_t token_ns = store_token_times(e);
     store_place_times(e, limit);
     STORE(admit_us, (unsigned long long)admission_us(e, token_ns));

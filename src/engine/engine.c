@@ -5,8 +5,8 @@
 
 /* --- requests in ---------------------------------------------------------------------------- */
 
-static enum status check_prompt(const struct engine *e, const struct request_params *p,
-                                struct err *err)
+static enum status engine_check_prompt(const struct engine *e, const struct request_params *p,
+                                       struct err *err)
 {
     if (p->n_prompt == 0)
         return err_param(err, STATUS_INVALID, "prompt", "the prompt is empty");
@@ -52,13 +52,14 @@ static enum status check_counts(const struct request_params *p, struct err *err)
     return STATUS_OK;
 }
 
-static enum status check(const struct engine *e, const struct request_params *p, struct err *err)
+static enum status engine_check(const struct engine *e, const struct request_params *p,
+                                struct err *err)
 {
     if (e->draining)
         return err_set(err, STATUS_UNAVAILABLE, "the server is shutting down");
     enum status status = engine_failure(e, err);
     if (status == STATUS_OK)
-        status = check_prompt(e, p, err);
+        status = engine_check_prompt(e, p, err);
     if (status == STATUS_OK)
         status = check_stop(p, err);
     if (status == STATUS_OK)
@@ -123,7 +124,7 @@ enum status engine_submit_all(struct engine *e, struct request_params *take, uin
     enum status status = STATUS_OK;
     REQUIRE(n > 0);
     for (uint32_t i = 0; i < n && status == STATUS_OK; i++)
-        status = check(e, &take[i], err);
+        status = engine_check(e, &take[i], err);
     if (status == STATUS_OK)
         status = check_slots(e, n, err);
     if (status == STATUS_OK)

@@ -35,7 +35,7 @@ static const struct engine_kind *find_auto(struct err *err)
     return NULL;
 }
 
-static const struct engine_kind *find_unknown(const char *name, struct err *err)
+static const struct engine_kind *engine_kinds_find_unknown(const char *name, struct err *err)
 {
     char known[256] = "auto";
     for (size_t i = 0; i < KINDS; i++) {
@@ -60,5 +60,5 @@ const struct engine_kind *engine_kind_find(const char *name, struct err *err)
                   why);
         return NULL;
     }
-    return find_unknown(name, err);
+    return engine_kinds_find_unknown(name, err);
 }

@@ -52,7 +52,7 @@ void engine_mailbox_end_request(struct engine *e, struct request *r, enum finish
 /* --- messages ------------------------------------------------------------------------------- */
 
 /* Now, or with the step that it is in, of which its rows are dropped. */
-static void break_off(struct engine *e, struct request *r, enum finish_reason reason)
+static void engine_mailbox_break_off(struct engine *e, struct request *r, enum finish_reason reason)
 {
     if (!r->in_step) {
         engine_mailbox_end_request(e, r, reason);
@@ -66,7 +66,7 @@ static void break_off_all(struct engine *e, enum finish_reason reason)
 {
     for (uint32_t slot = 0; slot < e->n_slots; slot++)
         if (e->live[slot] != 0)
-            break_off(e, &e->slots[slot], reason);
+            engine_mailbox_break_off(e, &e->slots[slot], reason);
 }
 
 void engine_mailbox_fail_all(struct engine *e)
@@ -86,7 +86,7 @@ static void end_overdue(struct engine *e)
         if (e->live[slot] == 0 || r->params.deadline_us == 0)
             continue;
         if (r->params.deadline_us <= now_us)
-            break_off(e, r, FINISH_TIMEOUT);
+            engine_mailbox_break_off(e, r, FINISH_TIMEOUT);
         else if (r->params.deadline_us < next_us)
             next_us = r->params.deadline_us;
     }
@@ -109,11 +109,11 @@ static void handle_message(struct engine *e, uint64_t word)
         prefix_sharing_arrive(e, &e->slots[slot]);
         note_deadline(e, &e->slots[slot]);
         if (atomic_load_explicit(&e->failed, memory_order_relaxed))
-            break_off(e, &e->slots[slot], FINISH_ERROR);
+            engine_mailbox_break_off(e, &e->slots[slot], FINISH_ERROR);
         break;
     case MESSAGE_CANCEL:
         if (e->live[slot] == id) /* else it has ended, and the slot may be another's */
-            break_off(e, &e->slots[slot], FINISH_CANCELLED);
+            engine_mailbox_break_off(e, &e->slots[slot], FINISH_CANCELLED);
         break;
     case MESSAGE_STOP:
         e->stopping = true;

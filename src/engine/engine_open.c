@@ -10,7 +10,7 @@
 
 #define LAYER_US 6000 /* of a step that may stand aside between two layers for who comes */
 
-static uint32_t smaller(uint32_t a, uint32_t b)
+static uint32_t engine_open_smaller(uint32_t a, uint32_t b)
 {
     return a < b ? a : b;
 }
@@ -46,7 +46,7 @@ static enum status set_limits(struct engine *e, const struct engine_options *o, 
     e->max_queued_tokens = or_default(o->max_queued_tokens, ENGINE_NONE);
     l->max_tokens = or_default(o->max_batch_tokens, LIMIT_BATCH_TOKENS);
     l->max_seqs = e->mode == ENGINE_SYNC ? 1 : or_default(o->max_batch_seqs, LIMIT_BATCH_SEQS);
-    l->max_seqs = smaller(l->max_seqs, smaller(e->n_slots, l->max_tokens));
+    l->max_seqs = engine_open_smaller(l->max_seqs, engine_open_smaller(e->n_slots, l->max_tokens));
     l->max_prefill_seqs = or_default(o->max_step_prompts, l->max_seqs);
     l->max_prefill_tokens = or_default(o->max_step_prompt_tokens, l->max_tokens);
     if (l->max_active == ENGINE_UNSET) /* a promise bounds them by itself */
@@ -65,8 +65,8 @@ static size_t pool_memory(const struct engine_parts *parts, const struct engine_
     return available > taken ? available - taken : 0;
 }
 
-static enum status open_backend(struct engine *e, const struct engine_parts *parts,
-                                const struct engine_options *o, struct err *err)
+static enum status engine_open_open_backend(struct engine *e, const struct engine_parts *parts,
+                                            const struct engine_options *o, struct err *err)
 {
     struct memory_plan sizing;
     enum status status = memory_plan_choose(
@@ -111,7 +111,7 @@ static bool open_step(const struct engine *e, struct engine_step *step)
     return step->plan.items && step->plan.candidates && step->batch;
 }
 
-static void close_step(struct engine_step *step)
+static void engine_open_close_step(struct engine_step *step)
 {
     mem_free(step->plan.items);
     mem_free(step->plan.candidates);
@@ -134,7 +134,7 @@ static enum status open_slots(struct engine *e, struct err *err)
     return sampler_init(&e->sampler, &e->kernels, e->n_vocab, err);
 }
 
-static enum status start_thread(struct engine *e, struct err *err)
+static enum status engine_open_start_thread(struct engine *e, struct err *err)
 {
     engine_stats_store_levels(e);
     int failed = pthread_create(&e->thread, NULL, engine_thread, e);
@@ -179,7 +179,7 @@ enum status engine_open_parts(struct engine **out, const struct engine_parts *pa
     if (status == STATUS_OK)
         status = wake_init(&e->to_owner, err);
     if (status == STATUS_OK)
-        status = open_backend(e, parts, options, err);
+        status = engine_open_open_backend(e, parts, options, err);
     if (status == STATUS_OK && e->check) /* weights may have been copied */
         status = e->check(e->check_arg, err);
     if (status == STATUS_OK)
@@ -187,7 +187,7 @@ enum status engine_open_parts(struct engine **out, const struct engine_parts *pa
     if (status == STATUS_OK)
         status = list_ends(e, err);
     if (status == STATUS_OK && !parts->by_hand)
-        status = start_thread(e, err);
+        status = engine_open_start_thread(e, err);
     if (status != STATUS_OK) {
         engine_close(e);
         return status;
@@ -256,8 +256,8 @@ void engine_close(struct engine *e)
     mem_free(e->slots);
     mem_free(e->live);
     mem_free(e->ends);
-    close_step(&e->step);
-    close_step(&e->short_step);
+    engine_open_close_step(&e->step);
+    engine_open_close_step(&e->short_step);
     mem_free(e);
 }
 

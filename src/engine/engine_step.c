@@ -41,7 +41,7 @@ static uint32_t blocks_for_decodes(const struct engine *e)
 }
 
 /* Who runs is never held up for want of a block while somebody younger has some. */
-static void make_room(struct engine *e)
+static void engine_step_make_room(struct engine *e)
 {
     while (blocks_for_decodes(e) > e->kv.n_free + e->kv.n_idle && preempt_youngest(e))
         ;
@@ -50,7 +50,7 @@ static void make_room(struct engine *e)
 static void plan_step(struct engine *e)
 {
     struct scheduler_view view = view_of(e, 0);
-    make_room(e);
+    engine_step_make_room(e);
     view.blocks = e->kv.n_free + e->kv.n_idle;
     scheduler_plan(&view, &e->step.plan);
     while (e->step.plan.n_items == 0 && preempt_youngest(e)) {
@@ -63,7 +63,7 @@ static void plan_step(struct engine *e)
 
 /* --- admission ------------------------------------------------------------------------------ */
 
-static void grow(struct engine *e, struct request *r, uint32_t n_positions)
+static void engine_step_grow(struct engine *e, struct request *r, uint32_t n_positions)
 {
     uint32_t n = kv_blocks_for(n_positions);
     if (n <= r->n_blocks)
@@ -75,12 +75,12 @@ static void grow(struct engine *e, struct request *r, uint32_t n_positions)
 
 /* The first positions of a block that agrees only so far. The copied block's pin may be what is
  * missing in a full pool: then it is not copied. */
-static void copy_part(struct engine *e, struct request *r, struct prefix_hit *hit)
+static void engine_step_copy_part(struct engine *e, struct request *r, struct prefix_hit *hit)
 {
     if (hit->copy_from == KV_NONE)
         return;
     if (prefix_make_room(&e->prefix, 1)) {
-        grow(e, r, hit->n_tokens);
+        engine_step_grow(e, r, hit->n_tokens);
         e->backend->ops->kv_copy(e->backend, kv_table(&e->kv, r->slot)[r->n_blocks - 1],
                                  hit->copy_from, hit->n_copy);
     } else {
@@ -89,14 +89,14 @@ static void copy_part(struct engine *e, struct request *r, struct prefix_hit *hi
     prefix_copied(&e->prefix, hit);
 }
 
-static void attach(struct engine *e, struct request *r)
+static void engine_step_attach(struct engine *e, struct request *r)
 {
     struct prefix_hit hit;
     prefix_attach(&e->prefix, r->slot, &r->params.salt, r->params.prompt,
                   prefix_sharing_cacheable(r), &hit);
     r->n_blocks = e->kv.lens[r->slot];
     r->n_published = r->n_blocks;
-    copy_part(e, r, &hit);
+    engine_step_copy_part(e, r, &hit);
     r->n_past = hit.n_tokens;
     r->dropped = hit.n_tokens == 0 &&
                  prefix_dropped(&e->prefix, &r->params.salt, r->params.prompt, r->params.n_prompt);
@@ -104,7 +104,7 @@ static void attach(struct engine *e, struct request *r)
     ENGINE_COUNT(e, prefix_hit, hit.n_tokens);
 }
 
-static void admit(struct engine *e, struct engine_step *step)
+static void engine_step_admit(struct engine *e, struct engine_step *step)
 {
     for (uint32_t i = 0; i < step->plan.n_items; i++) {
         struct request *r = step->plan.items[i].request;
@@ -114,7 +114,7 @@ static void admit(struct engine *e, struct engine_step *step)
         engine_stats_wait_ends(e, r);
         atomic_store_explicit(&r->admitted, true, memory_order_relaxed);
         if (e->cache_on)
-            attach(e, r);
+            engine_step_attach(e, r);
         if (r->n_tokens == 0) /* not when it comes back */
             r->n_hit = r->n_past;
         request_move(&e->lists, r, REQUEST_PREFILL);
@@ -147,7 +147,7 @@ static void fill_batch_row(struct engine *e, struct plan_item *item, struct batc
     if (item->n_tokens > left)
         item->n_tokens = left; /* more of it was in the cache than when it was planned */
     enum batch_output output = output_of(r, item, spare);
-    grow(e, r, r->n_past + item->n_tokens);
+    engine_step_grow(e, r, r->n_past + item->n_tokens);
     *seq = (struct batch_seq){
         .request = r->slot,
         .tokens = in_prompt ? &r->params.prompt[r->n_past] : &r->tokens[r->n_past - n_prompt],
@@ -158,7 +158,7 @@ static void fill_batch_row(struct engine *e, struct plan_item *item, struct batc
     };
 }
 
-static void begin(struct engine *e, struct engine_step *step)
+static void engine_step_begin(struct engine *e, struct engine_step *step)
 {
     step->n_layers = 0;
     step->spent_us = 0;
@@ -196,8 +196,8 @@ static void run_short_step(struct engine *e)
 {
     struct engine_step *step = &e->short_step;
     int64_t start = clock_now_us();
-    admit(e, step);
-    begin(e, step);
+    engine_step_admit(e, step);
+    engine_step_begin(e, step);
     while (!e->backend->ops->step_advance(e->backend, 1))
         engine_mailbox_drain(e);
     finish_sequences(e, step);
@@ -385,8 +385,8 @@ void engine_step_run(struct engine *e)
 {
     struct engine_step *step = &e->step;
     plan_step(e);
-    admit(e, step);
-    begin(e, step);
+    engine_step_admit(e, step);
+    engine_step_begin(e, step);
     forward(e, step);
     int64_t start = clock_now_us();
     finish_sequences(e, step);

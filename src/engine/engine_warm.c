@@ -14,7 +14,8 @@
 static const uint32_t sizes[] = {8, 64, 256};
 #define SIZES (sizeof sizes / sizeof sizes[0])
 
-static enum status run_one(struct engine *e, struct request_params *take, struct err *err)
+static enum status engine_warm_run_one(struct engine *e, struct request_params *take,
+                                       struct err *err)
 {
     struct request *r;
     enum status status = engine_submit(e, take, &r, err);
@@ -47,7 +48,7 @@ static enum status run_size(struct engine *e, uint32_t n_prompt, struct err *err
     for (uint32_t i = 0; i < n_prompt; i++)
         params.prompt[i] = /* spread over the embeddings; each size has a prompt of its own */
             (int32_t)((i * 7919 + n_prompt) % e->n_vocab);
-    enum status status = run_one(e, &params, err);
+    enum status status = engine_warm_run_one(e, &params, err);
     request_params_fini(&params);
     return status;
 }
@@ -75,7 +76,7 @@ enum status engine_warm(struct engine *e, struct request_params *prompts, uint32
 {
     enum status status = run_sizes(e, err);
     for (uint32_t i = 0; i < n && status == STATUS_OK; i++)
-        status = run_one(e, &prompts[i], err);
+        status = engine_warm_run_one(e, &prompts[i], err);
     engine_stats(e, &e->warm_up);
     struct engine_step_stats steps;
     do { /* the last step is measured just after its request has ended */

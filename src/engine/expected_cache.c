@@ -39,14 +39,14 @@ size_t expected_cache_bytes(const struct expected_cache *x)
 /* --- hashes --------------------------------------------------------------------------------- */
 
 /* Two tokens at a time: prompts of a hundred thousand are hashed on the I/O thread. */
-static uint64_t mix(uint64_t h, uint64_t word)
+static uint64_t expected_cache_mix(uint64_t h, uint64_t word)
 {
     h = (h ^ word) * 0xff51afd7ed558ccdu;
     return h ^ h >> 32;
 }
 
 /* The finaliser of MurmurHash3 (Appleby, public domain). */
-static uint64_t finish(uint64_t h)
+static uint64_t expected_cache_finish(uint64_t h)
 {
     h ^= h >> 33;
     h *= 0xc4ceb9fe1a85ec53u;
@@ -55,7 +55,7 @@ static uint64_t finish(uint64_t h)
 
 uint64_t expected_cache_start(const struct expected_cache *x)
 {
-    return finish(x->seed);
+    return expected_cache_finish(x->seed);
 }
 
 uint64_t expected_cache_next(uint64_t chain, const int32_t *tokens)
@@ -63,39 +63,41 @@ uint64_t expected_cache_next(uint64_t chain, const int32_t *tokens)
     for (uint32_t i = 0; i < KV_BLOCK; i += 2) {
         uint64_t word;
         memcpy(&word, tokens + i, sizeof word);
-        chain = mix(chain, word);
+        chain = expected_cache_mix(chain, word);
     }
-    return finish(chain);
+    return expected_cache_finish(chain);
 }
 
 /* A whole prompt's; the part behind its last full block is in it. */
-static uint64_t whole(uint64_t chain, const int32_t *rest, uint32_t n)
+static uint64_t expected_cache_whole(uint64_t chain, const int32_t *rest, uint32_t n)
 {
-    chain = mix(chain, n + 1);
+    chain = expected_cache_mix(chain, n + 1);
     for (uint32_t i = 0; i < n; i++)
-        chain = mix(chain, (uint32_t)rest[i]);
-    return finish(chain);
+        chain = expected_cache_mix(chain, (uint32_t)rest[i]);
+    return expected_cache_finish(chain);
 }
 
 /* --- counters ------------------------------------------------------------------------------- */
 
 /* What a salt adds to a chain. */
-static uint64_t word_of(const struct expected_cache *x, const struct prefix_salt *salt)
+static uint64_t expected_cache_word_of(const struct expected_cache *x,
+                                       const struct prefix_salt *salt)
 {
-    return finish(mix(mix(x->seed, salt->word[0]), salt->word[1]));
+    return expected_cache_finish(
+        expected_cache_mix(expected_cache_mix(x->seed, salt->word[0]), salt->word[1]));
 }
 
 static atomic_uint *counter(const struct expected_cache *x, uint64_t chain, uint64_t word)
 {
-    return &x->chains[mix(chain, word) & x->mask];
+    return &x->chains[expected_cache_mix(chain, word) & x->mask];
 }
 
-static void add(const struct expected_cache *x, uint64_t chain, uint64_t word)
+static void expected_cache_own_add(const struct expected_cache *x, uint64_t chain, uint64_t word)
 {
     atomic_fetch_add_explicit(counter(x, chain, word), 1, memory_order_relaxed);
 }
 
-static void take_off(const struct expected_cache *x, uint64_t chain, uint64_t word)
+static void expected_cache_take_off(const struct expected_cache *x, uint64_t chain, uint64_t word)
 {
     atomic_fetch_sub_explicit(counter(x, chain, word), 1, memory_order_relaxed);
 }
@@ -107,12 +109,12 @@ static bool is_there(const struct expected_cache *x, uint64_t chain, uint64_t wo
 
 void expected_cache_add(struct expected_cache *x, uint64_t chain, const struct prefix_salt *salt)
 {
-    add(x, chain, word_of(x, salt));
+    expected_cache_own_add(x, chain, expected_cache_word_of(x, salt));
 }
 
 void expected_cache_remove(struct expected_cache *x, uint64_t chain, const struct prefix_salt *salt)
 {
-    take_off(x, chain, word_of(x, salt));
+    expected_cache_take_off(x, chain, expected_cache_word_of(x, salt));
 }
 
 /* --- prompts (the owner's thread) ----------------------------------------------------------- */
@@ -125,15 +127,16 @@ struct walk {
     bool among_public;
 };
 
-static struct walk start(const struct expected_cache *x, const struct prefix_salt *salt)
+static struct walk expected_cache_own_start(const struct expected_cache *x,
+                                            const struct prefix_salt *salt)
 {
     return (struct walk){.chain = expected_cache_start(x),
-                         .public = word_of(x, &prefix_salt_public),
-                         .own = word_of(x, salt),
+                         .public = expected_cache_word_of(x, &prefix_salt_public),
+                         .own = expected_cache_word_of(x, salt),
                          .among_public = true};
 }
 
-static void next(struct walk *w, const int32_t *tokens)
+static void expected_cache_own_next(struct walk *w, const int32_t *tokens)
 {
     w->chain = expected_cache_next(w->chain, tokens + w->at);
     w->at += KV_BLOCK;
@@ -147,10 +150,10 @@ static bool finds(const struct expected_cache *x, struct walk *w)
 }
 
 /* The place where a whole prompt of this salt is remembered, and its hash. */
-static uint64_t *place(const struct expected_cache *x, const struct walk *w, uint64_t word,
-                       const int32_t *tokens, uint32_t n, uint64_t *h)
+static uint64_t *expected_cache_place(const struct expected_cache *x, const struct walk *w,
+                                      uint64_t word, const int32_t *tokens, uint32_t n, uint64_t *h)
 {
-    *h = whole(mix(w->chain, word), tokens + w->at, n - w->at);
+    *h = expected_cache_whole(expected_cache_mix(w->chain, word), tokens + w->at, n - w->at);
     return &x->asked[*h % EXPECTED_CACHE_ASKED];
 }
 
@@ -158,7 +161,7 @@ static bool was_asked(const struct expected_cache *x, const struct walk *w, uint
                       const int32_t *tokens, uint32_t n)
 {
     uint64_t h;
-    return *place(x, w, word, tokens, n, &h) == h;
+    return *expected_cache_place(x, w, word, tokens, n, &h) == h;
 }
 
 /* Behind the last full block; all those are found. */
@@ -173,9 +176,9 @@ static uint32_t left_at_end(const struct expected_cache *x, const struct walk *w
 uint32_t expected_cache_left(const struct expected_cache *x, const struct prefix_salt *salt,
                              const int32_t *tokens, uint32_t n)
 {
-    struct walk w = start(x, salt);
+    struct walk w = expected_cache_own_start(x, salt);
     while (n - w.at >= KV_BLOCK) {
-        next(&w, tokens);
+        expected_cache_own_next(&w, tokens);
         if (!finds(x, &w))
             return n - w.at + KV_BLOCK;
     }
@@ -185,17 +188,17 @@ uint32_t expected_cache_left(const struct expected_cache *x, const struct prefix
 uint32_t expected_cache_begin(struct expected_cache *x, const struct prefix_salt *salt,
                               const int32_t *tokens, uint32_t n)
 {
-    struct walk w = start(x, salt);
+    struct walk w = expected_cache_own_start(x, salt);
     uint32_t left = 0; /* 0: all blocks so far are found */
     while (n - w.at >= KV_BLOCK) {
-        next(&w, tokens);
+        expected_cache_own_next(&w, tokens);
         if (left == 0 && !finds(x, &w))
             left = n - w.at + KV_BLOCK;
-        add(x, w.chain, w.own);
+        expected_cache_own_add(x, w.chain, w.own);
     }
     if (left == 0)
         left = left_at_end(x, &w, tokens, n);
-    uint64_t h, *remembered = place(x, &w, w.own, tokens, n, &h);
+    uint64_t h, *remembered = expected_cache_place(x, &w, w.own, tokens, n, &h);
     *remembered = h;
     return left;
 }
@@ -203,9 +206,9 @@ uint32_t expected_cache_begin(struct expected_cache *x, const struct prefix_salt
 void expected_cache_end(struct expected_cache *x, const struct prefix_salt *salt,
                         const int32_t *tokens, uint32_t n)
 {
-    struct walk w = start(x, salt);
+    struct walk w = expected_cache_own_start(x, salt);
     while (n - w.at >= KV_BLOCK) {
-        next(&w, tokens);
-        take_off(x, w.chain, w.own);
+        expected_cache_own_next(&w, tokens);
+        expected_cache_take_off(x, w.chain, w.own);
     }
 }

@@ -76,7 +76,7 @@ static void acquire(struct kv *kv, uint32_t id)
         idle_remove(kv, id);
 }
 
-static void drop(struct kv *kv, uint32_t id)
+static void kv_drop(struct kv *kv, uint32_t id)
 {
     struct kv_block *b = &kv->blocks[id];
     REQUIRE(b->refs > 0);
@@ -121,7 +121,7 @@ void kv_swap(struct kv *kv, uint32_t slot, uint32_t i, uint32_t id)
     uint32_t *entry = &table_of(kv, slot)[i];
     REQUIRE(i < kv->lens[slot]);
     acquire(kv, id); /* first: it may be the same block */
-    drop(kv, *entry);
+    kv_drop(kv, *entry);
     *entry = id;
 }
 
@@ -129,7 +129,7 @@ void kv_release(struct kv *kv, uint32_t slot)
 {
     const uint32_t *table = table_of(kv, slot);
     while (kv->lens[slot] > 0)
-        drop(kv, table[--kv->lens[slot]]);
+        kv_drop(kv, table[--kv->lens[slot]]);
 }
 
 const uint32_t *kv_table(const struct kv *kv, uint32_t slot)
@@ -144,7 +144,7 @@ void kv_pin(struct kv *kv, uint32_t id)
 
 void kv_unpin(struct kv *kv, uint32_t id)
 {
-    drop(kv, id);
+    kv_drop(kv, id);
 }
 
 void kv_keep(struct kv *kv, uint32_t id)

@@ -58,7 +58,7 @@ void prefix_fini(struct prefix *p)
 /* --- the two tables ------------------------------------------------------------------------- */
 
 /* The finaliser of MurmurHash3 (Appleby, public domain) between words. */
-static uint64_t mix(uint64_t h, uint64_t word)
+static uint64_t prefix_mix(uint64_t h, uint64_t word)
 {
     h ^= word;
     h *= 0xff51afd7ed558ccdu;
@@ -72,9 +72,9 @@ static uint64_t mix(uint64_t h, uint64_t word)
 static uint64_t hash(const struct prefix *p, uint32_t parent, const struct prefix_salt *salt,
                      const int32_t *tokens, uint32_t n)
 {
-    uint64_t h = mix(mix(mix(p->seed, parent), salt->word[0]), salt->word[1]);
+    uint64_t h = prefix_mix(prefix_mix(prefix_mix(p->seed, parent), salt->word[0]), salt->word[1]);
     for (uint32_t i = 0; i < n; i++)
-        h = mix(h, (uint32_t)tokens[i]);
+        h = prefix_mix(h, (uint32_t)tokens[i]);
     return h;
 }
 
@@ -127,7 +127,7 @@ static uint32_t find_full(const struct prefix *p, uint32_t parent, const struct 
     return id != KV_NONE ? id : find_own(p, parent, salt, tokens);
 }
 
-static uint32_t common(const struct prefix_node *n, const int32_t *tokens, uint32_t limit)
+static uint32_t prefix_common(const struct prefix_node *n, const int32_t *tokens, uint32_t limit)
 {
     uint32_t i = 0;
     while (i < limit && i < n->n_tokens && n->tokens[i] == tokens[i])
@@ -143,7 +143,7 @@ static void find_longer(const struct prefix *p, uint32_t parent, const struct pr
     for (int tries = 0; id != KV_NONE && tries < TRIES; id = p->nodes[id].next_first, tries++) {
         if (!same_place(&p->nodes[id], parent, salt))
             continue;
-        uint32_t k = common(&p->nodes[id], tokens, n < KV_BLOCK ? n : KV_BLOCK);
+        uint32_t k = prefix_common(&p->nodes[id], tokens, n < KV_BLOCK ? n : KV_BLOCK);
         if (k > *n_common) {
             *n_common = k;
             *best = id;

@@ -48,7 +48,7 @@ void prefix_sharing_publish(struct engine *e, struct request *r, bool partial)
 
 /* --- followers ------------------------------------------------------------------------------ */
 
-static uint32_t common(const struct request *a, const struct request *b)
+static uint32_t prefix_sharing_common(const struct request *a, const struct request *b)
 {
     uint32_t i = 0,
              n = a->params.n_prompt < b->params.n_prompt ? a->params.n_prompt : b->params.n_prompt;
@@ -61,7 +61,7 @@ static uint32_t common(const struct request *a, const struct request *b)
  * whole, and the last one when the leader's prompt ends. */
 static uint32_t gain_of(const struct request *leader, const struct request *r, uint32_t *at)
 {
-    uint32_t same = common(leader, r), most = prefix_sharing_cacheable(r);
+    uint32_t same = prefix_sharing_common(leader, r), most = prefix_sharing_cacheable(r);
     uint32_t whole = kv_blocks_for(same) * KV_BLOCK;
     *at = whole < leader->n_goal ? whole : leader->n_goal;
     return same < most ? same : most;

@@ -101,7 +101,7 @@ static void choose_seed(struct sampling *s)
         s->seed = (uint64_t)clock_now_ns(); /* no entropy yet: any number will do */
 }
 
-static void reset(struct request *r)
+static void request_reset(struct request *r)
 {
     r->n_past = r->n_goal = r->n_cached = r->n_blocks = 0;
     r->n_published = r->n_hit = r->follow_at = 0;
@@ -122,7 +122,7 @@ static void reset(struct request *r)
 enum status request_fill(struct request *r, struct request_params *take, uint32_t max_tokens,
                          const struct tokenizer *tokenizer, struct err *err)
 {
-    reset(r);
+    request_reset(r);
     r->max_tokens = max_tokens;
     r->text_cap = DETOK_ROOM(tokenizer ? max_tokens * tokenizer_max_piece(tokenizer) : 0);
     if (!allocate_output(r, take, tokenizer ? tokenizer_vocab_size(tokenizer) : 0)) {

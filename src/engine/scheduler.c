@@ -25,7 +25,7 @@ struct build {
 
 enum added { ADDED, NO_ROOM, NOT_ADMITTED };
 
-static uint32_t smaller(uint32_t a, uint32_t b)
+static uint32_t scheduler_smaller(uint32_t a, uint32_t b)
 {
     return a < b ? a : b;
 }
@@ -86,7 +86,7 @@ static uint32_t decode_seats(const struct scheduler_view *v)
     return turns > 1 ? (n + turns - 1) / turns : seats - 1;
 }
 
-static void add(struct build *b, struct request *r, uint32_t n_tokens, bool admit)
+static void scheduler_add(struct build *b, struct request *r, uint32_t n_tokens, bool admit)
 {
     b->plan->items[b->plan->n_items++] = (struct plan_item){r, n_tokens, admit};
     b->plan->n_tokens += n_tokens;
@@ -102,7 +102,7 @@ static void add_decodes(struct build *b)
             continue;
         b->blocks -= blocks;
         cost_add_decode(&b->plan->cost, r->n_past);
-        add(b, r, 1, false);
+        scheduler_add(b, r, 1, false);
     }
     b->plan->n_decodes = b->plan->n_items;
 }
@@ -161,7 +161,8 @@ static void set_budget(struct build *b)
 static uint32_t token_room(const struct build *b)
 {
     const struct scheduler_limits *l = b->v->limits;
-    return smaller(l->max_tokens - b->plan->n_tokens, l->max_prefill_tokens - b->prefill_tokens);
+    return scheduler_smaller(l->max_tokens - b->plan->n_tokens,
+                             l->max_prefill_tokens - b->prefill_tokens);
 }
 
 /* --- candidates ----------------------------------------------------------------------------- */
@@ -176,7 +177,7 @@ static double rank(const struct scheduler_view *v, const struct request *r)
     return inherited < own ? inherited : own;
 }
 
-static void collect(struct build *b, const struct request_list *list)
+static void scheduler_collect(struct build *b, const struct request_list *list)
 {
     const struct scheduler_view *v = b->v;
     for (struct request *r = list->first; r; r = r->next)
@@ -184,7 +185,7 @@ static void collect(struct build *b, const struct request_list *list)
             b->plan->candidates[b->plan->n_candidates++] = (struct plan_candidate){rank(v, r), r};
 }
 
-static bool before(const struct plan_candidate *a, const struct plan_candidate *b)
+static bool scheduler_before(const struct plan_candidate *a, const struct plan_candidate *b)
 {
     if (a->rank != b->rank)
         return a->rank < b->rank;
@@ -196,9 +197,9 @@ static bool before(const struct plan_candidate *a, const struct plan_candidate *
 static void sift_down(struct plan_candidate *heap, uint32_t n, uint32_t i)
 {
     for (uint32_t child; (child = 2 * i + 1) < n; i = child) {
-        if (child + 1 < n && before(&heap[child + 1], &heap[child]))
+        if (child + 1 < n && scheduler_before(&heap[child + 1], &heap[child]))
             child++;
-        if (!before(&heap[child], &heap[i]))
+        if (!scheduler_before(&heap[child], &heap[i]))
             return;
         struct plan_candidate c = heap[i];
         heap[i] = heap[child];
@@ -232,7 +233,7 @@ static uint32_t chunk_limit(const struct request *r)
     uint32_t from = request_past(r);
     uint32_t end = from < r->params.n_prompt ? r->params.n_prompt : r->n_goal;
     if (r->follow_at > from)
-        end = smaller(end, r->follow_at);
+        end = scheduler_smaller(end, r->follow_at);
     return end - from;
 }
 
@@ -270,18 +271,18 @@ static uint32_t least_chunk(const struct build *b)
 /* How many tokens of r this step takes; 0: none. A short step takes what is within its budget. */
 static uint32_t chunk(const struct build *b, const struct request *r)
 {
-    uint32_t limit = smaller(chunk_limit(r), token_room(b));
+    uint32_t limit = scheduler_smaller(chunk_limit(r), token_room(b));
     if (b->n_prefill > 0 && !b->v->policy->may_saturate) {
         if (b->prefill_tokens >= b->saturated)
             return 0;
-        limit = smaller(limit, b->saturated - b->prefill_tokens);
+        limit = scheduler_smaller(limit, b->saturated - b->prefill_tokens);
     }
     if (b->v->short_us > 0)
         return limit == r->n_goal - request_past(r) && fits_budget(b, r, limit) ? limit : 0;
     if (limit == 0 || b->budget_us == INT64_MAX)
         return limit;
     uint32_t n = cost_fit(b->v->cost, &b->plan->cost, request_past(r), limit, b->budget_us);
-    uint32_t least = smaller(limit, least_chunk(b));
+    uint32_t least = scheduler_smaller(limit, least_chunk(b));
     if (n >= least)
         return n;
     return b->n_prefill == 0 ? least : 0;
@@ -316,7 +317,7 @@ static enum added add_chunk(struct build *b, struct request *r)
     b->n_prefill++;
     b->prefill_tokens += n;
     cost_add_chunk(&b->plan->cost, n, request_past(r));
-    add(b, r, n, admit);
+    scheduler_add(b, r, n, admit);
     return ADDED;
 }
 
@@ -354,8 +355,8 @@ static bool fits_whole(const struct build *b, const struct request *r)
 static void collect_all(struct build *b)
 {
     b->plan->n_candidates = 0;
-    collect(b, b->v->prefill);
-    collect(b, b->v->waiting);
+    scheduler_collect(b, b->v->prefill);
+    scheduler_collect(b, b->v->waiting);
     make_heap(b->plan);
 }
 
@@ -428,7 +429,7 @@ static void fill_best(struct build *b)
     struct request *window[POLICY_WINDOW];
     uint32_t sizes[POLICY_WINDOW], n = 0;
     fill_overdue(b);
-    uint32_t room = smaller(token_room(b), BEST_ROOM);
+    uint32_t room = scheduler_smaller(token_room(b), BEST_ROOM);
     if (b->budget_us != INT64_MAX)
         room = cost_fit(b->v->cost, &b->plan->cost, 0, room, b->budget_us);
     for (struct request *r; n < POLICY_WINDOW && (r = pop(b->plan)); n++) {
@@ -446,7 +447,7 @@ static uint32_t admit_blocks(const struct scheduler_view *v)
 {
     uint32_t left = v->blocks;
     for (const struct request *r = v->prefill->first; r; r = r->next)
-        left -= smaller(left, blocks_to_goal(r));
+        left -= scheduler_smaller(left, blocks_to_goal(r));
     return left;
 }
 

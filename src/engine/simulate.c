@@ -53,7 +53,7 @@ static struct simulated *simulated_of(struct backend *b)
     return (struct simulated *)b;
 }
 
-static bool available(char *why, size_t why_size)
+static bool simulate_available(char *why, size_t why_size)
 {
     (void)why;
     (void)why_size;
@@ -66,7 +66,7 @@ static void close_backend(struct backend *b)
     mem_free(b);
 }
 
-static enum status kv_create(struct backend *b, uint32_t n_blocks, struct err *err)
+static enum status simulate_kv_create(struct backend *b, uint32_t n_blocks, struct err *err)
 {
     (void)b;
     (void)n_blocks;
@@ -74,7 +74,7 @@ static enum status kv_create(struct backend *b, uint32_t n_blocks, struct err *e
     return STATUS_OK;
 }
 
-static void kv_copy(struct backend *b, uint32_t to, uint32_t from, uint32_t n_positions)
+static void simulate_kv_copy(struct backend *b, uint32_t to, uint32_t from, uint32_t n_positions)
 {
     (void)b;
     (void)to;
@@ -149,33 +149,33 @@ static void step_finish(struct backend *b, struct step_result *out)
         out->n_rows += d->step.batch.seqs[i].output == OUTPUT_LAST;
 }
 
-static void memory(const struct backend *b, struct backend_memory *out)
+static void simulate_memory(const struct backend *b, struct backend_memory *out)
 {
     (void)b;
     *out = (struct backend_memory){0};
 }
 
-static enum status open_backend(struct backend **out, const struct model *model,
-                                const struct backend_options *options, struct err *err);
+static enum status simulate_open_backend(struct backend **out, const struct model *model,
+                                         const struct backend_options *options, struct err *err);
 
 static const struct backend_ops simulated_ops = {
     .name = "simulated",
-    .available = available,
-    .open = open_backend,
+    .available = simulate_available,
+    .open = simulate_open_backend,
     .close = close_backend,
-    .kv_create = kv_create,
-    .kv_copy = kv_copy,
+    .kv_create = simulate_kv_create,
+    .kv_copy = simulate_kv_copy,
     .step_begin = step_begin,
     .step_advance = step_advance,
     .step_drop = step_drop,
     .step_park = step_park,
     .step_resume = step_resume,
     .step_finish = step_finish,
-    .memory = memory,
+    .memory = simulate_memory,
 };
 
-static enum status open_backend(struct backend **out, const struct model *model,
-                                const struct backend_options *options, struct err *err)
+static enum status simulate_open_backend(struct backend **out, const struct model *model,
+                                         const struct backend_options *options, struct err *err)
 {
     struct simulated *d = mem_zalloc(sizeof *d);
     if (!d)
@@ -213,7 +213,7 @@ static void come(struct sim *s, struct simulate_request *q)
     request_params_fini(&p);
 }
 
-static void take_news(struct sim *s, struct request *r)
+static void simulate_take_news(struct sim *s, struct request *r)
 {
     struct simulate_request *q = request_user(r);
     struct request_news news;
@@ -239,7 +239,7 @@ static void be_owner(struct sim *s)
     int64_t start = clock_real_ns();
     struct request *r;
     while ((r = engine_next_event(s->engine)))
-        take_news(s, r);
+        simulate_take_news(s, r);
     while (s->n_come < s->n && START_US + s->requests[s->n_come].at_us <= s->now_us)
         come(s, &s->requests[s->n_come]);
     s->backend_ns += clock_real_ns() - start;
@@ -247,7 +247,7 @@ static void be_owner(struct sim *s)
 
 /* --- the run -------------------------------------------------------------------------------- */
 
-static enum status open_engine(struct sim *s, const struct model *model, struct err *err)
+static enum status simulate_open_engine(struct sim *s, const struct model *model, struct err *err)
 {
     const struct engine_parts parts = {
         .ops = &simulated_ops, .model = model, .mode = ENGINE_CONTINUOUS, .by_hand = true};
@@ -290,7 +290,7 @@ static bool note_step(struct sim *s)
     return true;
 }
 
-static enum status run_all(struct sim *s, struct err *err)
+static enum status simulate_run_all(struct sim *s, struct err *err)
 {
     while (s->n_gone < s->n) {
         s->planned_ns = s->backend_ns = 0;
@@ -327,9 +327,9 @@ enum status simulate_run(const struct simulate_options *o, struct simulate_reque
     *out = (struct simulate_result){0};
     s.random = o->seed;
     clock_simulate(&s.now_us);
-    enum status status = open_engine(&s, &model, err);
+    enum status status = simulate_open_engine(&s, &model, err);
     if (status == STATUS_OK) {
-        status = run_all(&s, err);
+        status = simulate_run_all(&s, err);
         close_engine(&s);
     }
     clock_simulate(NULL);

@@ -30,7 +30,7 @@ static void incoming_free(struct incoming *in)
     mem_free(in);
 }
 
-static void on_ended(struct http_exchange *x, bool gone)
+static void grpc_on_ended(struct http_exchange *x, bool gone)
 {
     log_info("request.done", "request_id=%s method=%s path=%.100s status=%d gone=%d", x->request_id,
              x->method, x->path, x->status, gone);
@@ -166,7 +166,7 @@ static enum status only_message(struct http_exchange *x, struct incoming *in,
 }
 
 /* The call is wrong, and what came of it is of no use. */
-static void give_up(struct http_exchange *x, const struct err *e)
+static void grpc_give_up(struct http_exchange *x, const struct err *e)
 {
     incoming_free(x->user);
     x->user = NULL;
@@ -186,7 +186,7 @@ static void answer_one(struct http_exchange *x)
     if (!in->whole)
         return;
     if (only_message(x, in, &message, &gzip, &e)) {
-        give_up(x, &e);
+        grpc_give_up(x, &e);
         return;
     }
     struct server *s = in->server;
@@ -212,7 +212,7 @@ static void on_arrived(struct http_exchange *x, bool whole)
         answer_one(x);
 }
 
-static const struct grpc_route *find(const char *path)
+static const struct grpc_route *grpc_find(const char *path)
 {
     const struct grpc_route *const tables[] = {grpc_inference_routes, grpc_health_routes,
                                                grpc_reflection_routes};
@@ -224,8 +224,8 @@ static const struct grpc_route *find(const char *path)
 }
 
 /* May this be called so? */
-static enum status check(struct server *s, struct http_exchange *x, const struct grpc_route *r,
-                         struct err *err)
+static enum status grpc_check(struct server *s, struct http_exchange *x, const struct grpc_route *r,
+                              struct err *err)
 {
     const char *timeout = http_header(x, "grpc-timeout");
     float seconds;
@@ -265,11 +265,11 @@ static bool hold_body(struct server *s, struct http_exchange *x, bool needs_key)
     return false;
 }
 
-static void begin(struct server *s, struct http_exchange *x)
+static void grpc_begin(struct server *s, struct http_exchange *x)
 {
-    const struct grpc_route *route = find(x->path);
+    const struct grpc_route *route = grpc_find(x->path);
     struct err e;
-    enum status st = check(s, x, route, &e);
+    enum status st = grpc_check(s, x, route, &e);
     x->open = !route || !route->needs_key;
     struct incoming *in = st == STATUS_OK ? mem_zalloc(sizeof *in) : NULL;
     if (in)
@@ -321,7 +321,7 @@ static void begin_rest(struct server *s, struct http_exchange *x)
     }
 }
 
-static void fail(struct http_exchange *x, const struct err *err, const char *code)
+static void grpc_own_fail(struct http_exchange *x, const struct err *err, const char *code)
 {
     char ms[24];
     if (code)
@@ -333,7 +333,7 @@ static void fail(struct http_exchange *x, const struct err *err, const char *cod
     grpc_fail(x, err);
 }
 
-static bool is_grpc(const char *content_type)
+static bool grpc_is_grpc(const char *content_type)
 {
     size_t len = strlen(GRPC_TYPE);
     return content_type && strncmp(content_type, GRPC_TYPE, len) == 0 &&
@@ -342,17 +342,17 @@ static bool is_grpc(const char *content_type)
 
 void grpc_dispatch(void *server, struct http_exchange *x)
 {
-    bool grpc = is_grpc(http_header(x, "content-type"));
+    bool grpc = grpc_is_grpc(http_header(x, "content-type"));
     if (grpc) {
-        x->fail = fail;
-        x->ended = on_ended;
+        x->fail = grpc_own_fail;
+        x->ended = grpc_on_ended;
     }
     if (x->refused) {
         http_fail(x, x->refused, NULL);
     } else if (!grpc) {
         begin_rest(server, x);
     } else if (routes_allow(server, x)) {
-        begin(server, x);
+        grpc_begin(server, x);
     }
 }
 

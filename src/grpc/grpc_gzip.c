@@ -78,7 +78,7 @@ struct inflating {
     struct err err;
 };
 
-static void work(struct text_job *job)
+static void grpc_gzip_work(struct text_job *job)
 {
     struct inflating *in = (struct inflating *)(void *)job;
     in->status = grpc_inflate(&in->message, in->most, &in->err);
@@ -89,7 +89,7 @@ static void work(struct text_job *job)
                              in->most);
 }
 
-static void done(struct text_job *job)
+static void grpc_gzip_done(struct text_job *job)
 {
     struct inflating *in = (struct inflating *)(void *)job;
     struct http_exchange *x = in->x;
@@ -112,7 +112,7 @@ static void done(struct text_job *job)
     mem_free(in);
 }
 
-static void on_ended(struct http_exchange *x, bool gone)
+static void grpc_gzip_on_ended(struct http_exchange *x, bool gone)
 {
     struct inflating *in = x->user;
     struct server *s = in->server;
@@ -120,7 +120,7 @@ static void on_ended(struct http_exchange *x, bool gone)
     x->user = NULL;
     in->ended(x, gone);
     if (text_worker_drop(s->text, &in->job))
-        done(&in->job);
+        grpc_gzip_done(&in->job);
 }
 
 /* What a gzip says at its end that it becomes, modulo 2^32 (RFC 1952, 2.3.1). */
@@ -136,8 +136,8 @@ static size_t told_size(struct evbuffer *message)
 }
 
 /* Room for what it becomes, as it says. */
-static enum status make_room(struct http_exchange *x, struct evbuffer *message, size_t most,
-                             struct err *err)
+static enum status grpc_gzip_make_room(struct http_exchange *x, struct evbuffer *message,
+                                       size_t most, struct err *err)
 {
     if (most > LIMIT_BODY_BYTES)
         return err_set(err, STATUS_TOO_LARGE, "the message is larger than %u bytes",
@@ -151,14 +151,14 @@ static enum status inflate_later(struct server *s, struct http_exchange *x,
                                  struct evbuffer *message, grpc_method *method, struct err *err)
 {
     size_t most = told_size(message);
-    enum status st = make_room(x, message, most, err);
+    enum status st = grpc_gzip_make_room(x, message, most, err);
     if (st)
         return st;
     struct inflating *in = mem_zalloc(sizeof *in);
     if (!in)
         return err_set(err, STATUS_NO_MEMORY, "no memory for the call");
-    *in = (struct inflating){.job = {.work = work,
-                                     .done = done,
+    *in = (struct inflating){.job = {.work = grpc_gzip_work,
+                                     .done = grpc_gzip_done,
                                      .client = client_admission_client_of(s, x),
                                      .bytes = evbuffer_get_length(message) + most},
                              .server = s,
@@ -169,7 +169,7 @@ static enum status inflate_later(struct server *s, struct http_exchange *x,
                              .most = most};
     byte_budget_move(&in->held, &x->held);
     x->user = in;
-    x->ended = on_ended;
+    x->ended = grpc_gzip_on_ended;
     const char *limit;
     st = client_admission_text(s, x, &in->job, &limit, err);
     if (st == STATUS_OK)
@@ -183,7 +183,7 @@ static enum status inflate_later(struct server *s, struct http_exchange *x,
 }
 
 /* Which limit refuses it, for the client; NULL: it is at fault itself. */
-static const char *code_of(enum status st)
+static const char *grpc_gzip_code_of(enum status st)
 {
     return st == STATUS_UNAVAILABLE  ? http_code_memory
            : st == STATUS_OVERLOADED ? "rate_limit_exceeded"
@@ -211,5 +211,5 @@ void grpc_inflate_for(struct server *s, struct http_exchange *x, struct evbuffer
     if (st == STATUS_OK)
         method(s, x, out);
     else
-        http_fail(x, &e, code_of(st));
+        http_fail(x, &e, grpc_gzip_code_of(st));
 }

@@ -44,7 +44,7 @@ static bool read_service(struct http_exchange *x, struct evbuffer *message, bool
     return true;
 }
 
-static void check(struct server *s, struct http_exchange *x, struct evbuffer *message)
+static void grpc_health_check(struct server *s, struct http_exchange *x, struct evbuffer *message)
 {
     Grpc__Health__V1__HealthCheckResponse out = GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__INIT;
     struct err e;
@@ -60,7 +60,7 @@ static void check(struct server *s, struct http_exchange *x, struct evbuffer *me
     grpc_reply(x, &out.base);
 }
 
-static void tell(struct grpc_watch *w)
+static void grpc_health_tell(struct grpc_watch *w)
 {
     Grpc__Health__V1__HealthCheckResponse out = GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__INIT;
     out.status = w->told = status_of(w->server, w->known);
@@ -77,7 +77,7 @@ static void watch_ended(struct http_exchange *x, bool gone)
     mem_free(w);
 }
 
-static void watch(struct server *s, struct http_exchange *x, struct evbuffer *message)
+static void grpc_health_watch(struct server *s, struct http_exchange *x, struct evbuffer *message)
 {
     struct err e;
     bool known;
@@ -96,18 +96,18 @@ static void watch(struct server *s, struct http_exchange *x, struct evbuffer *me
     x->user = w;
     x->ended = watch_ended;
     grpc_stream(x);
-    tell(w);
+    grpc_health_tell(w);
 }
 
 void grpc_health_changed(struct server *s)
 {
     for (struct grpc_watch *w = s->watches; w; w = w->next)
         if (w->told != status_of(s, w->known))
-            tell(w);
+            grpc_health_tell(w);
 }
 
 const struct grpc_route grpc_health_routes[] = {
-    {SERVICE "Check", false, false, check},
-    {SERVICE "Watch", false, false, watch},
+    {SERVICE "Check", false, false, grpc_health_check},
+    {SERVICE "Watch", false, false, grpc_health_watch},
     {0},
 };

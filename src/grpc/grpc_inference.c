@@ -13,8 +13,8 @@
 
 /* Generate, Chat: calls */
 
-static void ask(struct server *s, struct http_exchange *x, struct evbuffer *message,
-                enum openai_kind kind, bool stream)
+static void grpc_inference_ask(struct server *s, struct http_exchange *x, struct evbuffer *message,
+                               enum openai_kind kind, bool stream)
 {
     float seconds = 0;
     const char *timeout = http_header(x, "grpc-timeout");
@@ -32,27 +32,27 @@ static void ask(struct server *s, struct http_exchange *x, struct evbuffer *mess
 
 static void generate(struct server *s, struct http_exchange *x, struct evbuffer *message)
 {
-    ask(s, x, message, OPENAI_COMPLETION, true);
+    grpc_inference_ask(s, x, message, OPENAI_COMPLETION, true);
 }
 
 static void generate_blocking(struct server *s, struct http_exchange *x, struct evbuffer *message)
 {
-    ask(s, x, message, OPENAI_COMPLETION, false);
+    grpc_inference_ask(s, x, message, OPENAI_COMPLETION, false);
 }
 
-static void chat(struct server *s, struct http_exchange *x, struct evbuffer *message)
+static void grpc_inference_chat(struct server *s, struct http_exchange *x, struct evbuffer *message)
 {
-    ask(s, x, message, OPENAI_CHAT, true);
+    grpc_inference_ask(s, x, message, OPENAI_CHAT, true);
 }
 
 static void chat_blocking(struct server *s, struct http_exchange *x, struct evbuffer *message)
 {
-    ask(s, x, message, OPENAI_CHAT, false);
+    grpc_inference_ask(s, x, message, OPENAI_CHAT, false);
 }
 
 /* Tokenize, ListModels: answered at once */
 
-static bool still_loading(const struct server *s, struct http_exchange *x)
+static bool grpc_inference_still_loading(const struct server *s, struct http_exchange *x)
 {
     struct err e;
     if (s->state != SERVER_LOADING)
@@ -76,8 +76,8 @@ struct tokenizing {
     struct err err;
 };
 
-static enum status put_tokens(struct buf *packed, const struct tokenizer *t,
-                              const struct tokens *ids, struct err *err)
+static enum status grpc_inference_put_tokens(struct buf *packed, const struct tokenizer *t,
+                                             const struct tokens *ids, struct err *err)
 {
     Firstlight__V1__TokenizeResponse out = FIRSTLIGHT__V1__TOKENIZE_RESPONSE__INIT;
     out.pieces = mem_array(ids->count + 1, sizeof *out.pieces);
@@ -122,7 +122,7 @@ static void tokenize_work(struct text_job *job)
                                  m->text.len, NULL, flags, &ids, &t->err);
     t->n_tokens = ids.count;
     if (t->status == STATUS_OK)
-        t->status = put_tokens(&t->packed, tokenizer, &ids, &t->err);
+        t->status = grpc_inference_put_tokens(&t->packed, tokenizer, &ids, &t->err);
 done:
     tokens_fini(&ids);
     firstlight__v1__tokenize_request__free_unpacked(m, NULL);
@@ -164,7 +164,7 @@ static bool may_tokenize(struct server *s, struct http_exchange *x, struct admit
 {
     struct err e;
     const char *limit;
-    if (still_loading(s, x))
+    if (grpc_inference_still_loading(s, x))
         return false;
     if (client_admission_begin(s, x, out, &limit, &e) == STATUS_OK)
         return true;
@@ -173,7 +173,8 @@ static bool may_tokenize(struct server *s, struct http_exchange *x, struct admit
     return false;
 }
 
-static void tokenize(struct server *s, struct http_exchange *x, struct evbuffer *message)
+static void grpc_inference_tokenize(struct server *s, struct http_exchange *x,
+                                    struct evbuffer *message)
 {
     struct err e;
     struct admitted admitted;
@@ -215,7 +216,7 @@ static void list_models(struct server *s, struct http_exchange *x, struct evbuff
     Firstlight__V1__Model model = FIRSTLIGHT__V1__MODEL__INIT, *models[] = {&model};
     Firstlight__V1__ListModelsResponse out = FIRSTLIGHT__V1__LIST_MODELS_RESPONSE__INIT;
     evbuffer_free(message);
-    if (still_loading(s, x))
+    if (grpc_inference_still_loading(s, x))
         return;
     model.id = (char *)(uintptr_t)s->model_name;
     model.has_created = model.has_max_model_len = true;
@@ -229,9 +230,9 @@ static void list_models(struct server *s, struct http_exchange *x, struct evbuff
 const struct grpc_route grpc_inference_routes[] = {
     {SERVICE "Generate", true, false, generate},
     {SERVICE "GenerateBlocking", true, false, generate_blocking},
-    {SERVICE "Chat", true, false, chat},
+    {SERVICE "Chat", true, false, grpc_inference_chat},
     {SERVICE "ChatBlocking", true, false, chat_blocking},
-    {SERVICE "Tokenize", true, false, tokenize},
+    {SERVICE "Tokenize", true, false, grpc_inference_tokenize},
     {SERVICE "ListModels", true, false, list_models},
     {0},
 };

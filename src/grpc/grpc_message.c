@@ -9,7 +9,7 @@
 /* Statuses */
 
 /* Percent-encoding as the specification has it for grpc-message: all but printable ASCII. */
-static void put_escaped(struct buf *out, const char *text)
+static void grpc_message_put_escaped(struct buf *out, const char *text)
 {
     for (; *text; text++) {
         unsigned char c = (unsigned char)*text;
@@ -29,7 +29,7 @@ static void add_status(struct http_exchange *x, add_field *add, const struct err
     snprintf(code, sizeof code, "%d", e ? status_grpc(e->code) : 0);
     add(x, "grpc-status", code);
     if (e) {
-        put_escaped(&text, e->text);
+        grpc_message_put_escaped(&text, e->text);
         add(x, "grpc-message", buf_str(&text));
     }
     buf_fini(&text);
@@ -97,7 +97,7 @@ void grpc_put(struct buf *out, const ProtobufCMessage *message)
 }
 
 /* whole: with its frame */
-static void reply(struct http_exchange *x, const struct buf *whole)
+static void grpc_message_reply(struct http_exchange *x, const struct buf *whole)
 {
     struct err e;
     if (whole->failed) {
@@ -119,7 +119,7 @@ void grpc_reply(struct http_exchange *x, const ProtobufCMessage *message)
 {
     struct buf out = {0};
     grpc_put(&out, message);
-    reply(x, &out);
+    grpc_message_reply(x, &out);
     buf_fini(&out);
 }
 
@@ -130,7 +130,7 @@ void grpc_reply_packed(struct http_exchange *x, const struct buf *message)
     put_length(frame, message->len);
     buf_append(&out, frame, sizeof frame);
     buf_append(&out, message->data, message->len);
-    reply(x, &out);
+    grpc_message_reply(x, &out);
     buf_fini(&out);
 }
 

@@ -120,12 +120,13 @@ static bool find_file(const char *name, const char *symbol, struct field *out)
     return false;
 }
 
-static void put(struct http_exchange *x, const answer *a)
+static void grpc_reflection_put(struct http_exchange *x, const answer *a)
 {
     grpc_write(x, &a->base);
 }
 
-static void fail(struct http_exchange *x, answer *a, enum status code, const char *text)
+static void grpc_reflection_fail(struct http_exchange *x, answer *a, enum status code,
+                                 const char *text)
 {
     Grpc__Reflection__V1__ErrorResponse e = GRPC__REFLECTION__V1__ERROR_RESPONSE__INIT;
     e.error_code = status_grpc(code);
@@ -133,7 +134,7 @@ static void fail(struct http_exchange *x, answer *a, enum status code, const cha
     a->message_response_case =
         GRPC__REFLECTION__V1__SERVER_REFLECTION_RESPONSE__MESSAGE_RESPONSE_ERROR_RESPONSE;
     a->error_response = &e;
-    put(x, a);
+    grpc_reflection_put(x, a);
 }
 
 static void put_file(struct http_exchange *x, answer *a, const char *name, const char *symbol)
@@ -143,7 +144,7 @@ static void put_file(struct http_exchange *x, answer *a, const char *name, const
     ProtobufCBinaryData bytes;
     struct field file;
     if (!find_file(name, symbol, &file)) {
-        fail(x, a, STATUS_NOT_FOUND, name ? "no such file" : "no such symbol");
+        grpc_reflection_fail(x, a, STATUS_NOT_FOUND, name ? "no such file" : "no such symbol");
         return;
     }
     bytes = (ProtobufCBinaryData){file.len, (uint8_t *)(uintptr_t)file.bytes};
@@ -152,7 +153,7 @@ static void put_file(struct http_exchange *x, answer *a, const char *name, const
     a->message_response_case =
         GRPC__REFLECTION__V1__SERVER_REFLECTION_RESPONSE__MESSAGE_RESPONSE_FILE_DESCRIPTOR_RESPONSE;
     a->file_descriptor_response = &r;
-    put(x, a);
+    grpc_reflection_put(x, a);
 }
 
 static void put_services(struct http_exchange *x, answer *a)
@@ -173,10 +174,10 @@ static void put_services(struct http_exchange *x, answer *a)
     a->message_response_case =
         GRPC__REFLECTION__V1__SERVER_REFLECTION_RESPONSE__MESSAGE_RESPONSE_LIST_SERVICES_RESPONSE;
     a->list_services_response = &r;
-    put(x, a);
+    grpc_reflection_put(x, a);
 }
 
-static void reply(struct http_exchange *x, question *q)
+static void grpc_reflection_reply(struct http_exchange *x, question *q)
 {
     answer a = GRPC__REFLECTION__V1__SERVER_REFLECTION_RESPONSE__INIT;
     a.valid_host = q->host;
@@ -192,10 +193,10 @@ static void reply(struct http_exchange *x, question *q)
         put_services(x, &a);
         break;
     case GRPC__REFLECTION__V1__SERVER_REFLECTION_REQUEST__MESSAGE_REQUEST__NOT_SET:
-        fail(x, &a, STATUS_INVALID, "nothing was asked");
+        grpc_reflection_fail(x, &a, STATUS_INVALID, "nothing was asked");
         break;
     default: /* extensions: there are none */
-        fail(x, &a, STATUS_NOT_FOUND, "there are no extensions");
+        grpc_reflection_fail(x, &a, STATUS_NOT_FOUND, "there are no extensions");
     }
 }
 
@@ -215,10 +216,10 @@ static void reflect(struct server *s, struct http_exchange *x, struct evbuffer *
     answer a = GRPC__REFLECTION__V1__SERVER_REFLECTION_RESPONSE__INIT;
     evbuffer_free(message);
     if (!q) {
-        fail(x, &a, STATUS_INVALID, "the message is no ServerReflectionRequest");
+        grpc_reflection_fail(x, &a, STATUS_INVALID, "the message is no ServerReflectionRequest");
         return;
     }
-    reply(x, q);
+    grpc_reflection_reply(x, q);
     grpc__reflection__v1__server_reflection_request__free_unpacked(q, NULL);
 }
 

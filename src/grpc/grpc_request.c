@@ -20,7 +20,7 @@ struct room {
     bool passed, no_memory;
 };
 
-static void *take(void *arg, size_t size)
+static void *grpc_request_take(void *arg, size_t size)
 {
     struct room *r = arg;
     void *p = NULL;
@@ -33,7 +33,7 @@ static void *take(void *arg, size_t size)
     return p;
 }
 
-static void give_back(void *arg, void *p)
+static void grpc_request_give_back(void *arg, void *p)
 {
     (void)arg;
     mem_free(p);
@@ -42,7 +42,7 @@ static void give_back(void *arg, void *p)
 static void count_field(const ProtobufCMessage *m, const ProtobufCFieldDescriptor *f,
                         struct json_count *n);
 
-static void count_message(const ProtobufCMessage *m, struct json_count *n)
+static void grpc_request_count_message(const ProtobufCMessage *m, struct json_count *n)
 {
     n->containers++;
     for (unsigned i = 0; i < m->descriptor->n_fields; i++)
@@ -65,7 +65,7 @@ static void count_field(const ProtobufCMessage *m, const ProtobufCFieldDescripto
         ProtobufCMessage *const *all = many ? *(ProtobufCMessage *const *const *)at : at;
         for (size_t i = 0; i < values; i++)
             if (all[i])
-                count_message(all[i], n);
+                grpc_request_count_message(all[i], n);
     } else if (f->type == PROTOBUF_C_TYPE_STRING || f->type == PROTOBUF_C_TYPE_BYTES) {
         n->strings += values;
     } else {
@@ -89,12 +89,12 @@ static enum status unpack(ProtobufCMessage **out, ProtobufCAllocator *allocator,
         return err_set(err, STATUS_NO_MEMORY, "no memory for the request");
     if (!*out)
         return err_set(err, STATUS_MALFORMED, "the message is no %s", type->name);
-    count_message(*out, &n);
+    grpc_request_count_message(*out, &n);
     return json_count_check(&n, err);
 }
 
 /* One value; NULL: no memory, or no UTF-8. */
-static json_t *value_json(const ProtobufCFieldDescriptor *f, const void *at)
+static json_t *grpc_request_value_json(const ProtobufCFieldDescriptor *f, const void *at)
 {
     switch (f->type) {
     case PROTOBUF_C_TYPE_INT32:
@@ -158,7 +158,8 @@ static json_t *repeated_json(const ProtobufCFieldDescriptor *f, const void *valu
         return bias_json(values, n);
     json_t *array = json_array();
     for (size_t i = 0; i < n && array; i++)
-        if (json_array_append_new(array, value_json(f, (const char *)values + i * value_size(f)))) {
+        if (json_array_append_new(
+                array, grpc_request_value_json(f, (const char *)values + i * value_size(f)))) {
             json_decref(array);
             return NULL;
         }
@@ -180,7 +181,7 @@ static bool field_json(const ProtobufCMessage *m, const ProtobufCFieldDescriptor
                      ? *(void *const *)at != NULL
                      : *(const protobuf_c_boolean *)quantifier;
     if (given)
-        *json = value_json(f, at);
+        *json = grpc_request_value_json(f, at);
     return given;
 }
 
@@ -279,7 +280,7 @@ enum status grpc_request_read(struct openai_request *out, enum openai_kind kind,
                                                  ? &firstlight__v1__chat_request__descriptor
                                                  : &firstlight__v1__generate_request__descriptor;
     struct room room = {.left = LIMIT_QUESTION_BYTES};
-    ProtobufCAllocator allocator = {take, give_back, &room};
+    ProtobufCAllocator allocator = {grpc_request_take, grpc_request_give_back, &room};
     ProtobufCMessage *m;
     enum status st = unpack(&m, &allocator, type, bytes, len, err);
     struct making making = {.kind = kind, .message = m, .err = err};

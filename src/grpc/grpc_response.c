@@ -100,7 +100,7 @@ static void put_choice(struct buf *out, const struct openai_response *a,
     put_with_logprobs(out, &r, c->logprobs, put);
 }
 
-static double ms(int64_t us)
+static double grpc_response_ms(int64_t us)
 {
     return (double)us / 1e3;
 }
@@ -122,18 +122,18 @@ static void put_measured(struct buf *out, response *r, const struct openai_respo
     ttft.has_receive_ms = ttft.has_tokenize_ms = ttft.has_submit_ms = ttft.has_queue_ms = true;
     ttft.has_cache_ms = ttft.has_prefill_ms = ttft.has_decode_ms = true;
     ttft.has_first_write_ms = ttft.has_total_ms = true;
-    ttft.receive_ms = ms(t.receive_us);
-    ttft.tokenize_ms = ms(t.tokenize_us);
-    ttft.submit_ms = ms(t.submit_us);
-    ttft.queue_ms = ms(t.queue_us);
-    ttft.cache_ms = ms(t.cache_us);
-    ttft.prefill_ms = ms(t.prefill_us);
-    ttft.decode_ms = ms(t.decode_us);
-    ttft.first_write_ms = ms(t.first_write_us);
-    ttft.total_ms = ms(t.total_us);
+    ttft.receive_ms = grpc_response_ms(t.receive_us);
+    ttft.tokenize_ms = grpc_response_ms(t.tokenize_us);
+    ttft.submit_ms = grpc_response_ms(t.submit_us);
+    ttft.queue_ms = grpc_response_ms(t.queue_us);
+    ttft.cache_ms = grpc_response_ms(t.cache_us);
+    ttft.prefill_ms = grpc_response_ms(t.prefill_us);
+    ttft.decode_ms = grpc_response_ms(t.decode_us);
+    ttft.first_write_ms = grpc_response_ms(t.first_write_us);
+    ttft.total_ms = grpc_response_ms(t.total_us);
     metrics.has_generation_time_ms = metrics.has_mean_itl_ms = metrics.has_tokens_per_second = true;
-    metrics.generation_time_ms = ms(generation_us);
-    metrics.mean_itl_ms = e->n_gaps > 0 ? ms(e->gaps_us) / e->n_gaps : 0;
+    metrics.generation_time_ms = grpc_response_ms(generation_us);
+    metrics.mean_itl_ms = e->n_gaps > 0 ? grpc_response_ms(e->gaps_us) / e->n_gaps : 0;
     metrics.tokens_per_second = generation_us > 0 ? e->n_gaps * 1e6 / (double)generation_us : 0;
     r->usage = &usage;
     r->ttft = &ttft;
@@ -143,15 +143,15 @@ static void put_measured(struct buf *out, response *r, const struct openai_respo
 
 /* Streams */
 
-static void put_text(struct buf *out, const struct openai_response *a,
-                     const struct openai_response_choice *c)
+static void grpc_response_put_text(struct buf *out, const struct openai_response *a,
+                                   const struct openai_response_choice *c)
 {
     put_choice(out, c->first ? a : NULL, c, grpc_put);
 }
 
-static void put_finish(struct buf *out, const struct openai_response *a,
-                       const struct openai_response_choice *c,
-                       const struct openai_response_end *end)
+static void grpc_response_put_finish(struct buf *out, const struct openai_response *a,
+                                     const struct openai_response_choice *c,
+                                     const struct openai_response_end *end)
 {
     Firstlight__V1__Choice choice, *choices[] = {&choice};
     response r = FIRSTLIGHT__V1__GENERATE_RESPONSE__INIT;
@@ -168,7 +168,7 @@ static void put_finish(struct buf *out, const struct openai_response *a,
 
 /* Whole answers: one frame, whose length is known at the end */
 
-static void put_head(struct buf *out, const struct openai_response *a)
+static void grpc_response_put_head(struct buf *out, const struct openai_response *a)
 {
     response r = FIRSTLIGHT__V1__GENERATE_RESPONSE__INIT;
     name_answer(&r, a);
@@ -182,8 +182,8 @@ static void put_whole_choice(struct buf *out, const struct openai_response *a,
     put_choice(out, NULL, c, grpc_put_bare);
 }
 
-static void put_tail(struct buf *out, const struct openai_response *a,
-                     const struct openai_response_end *end)
+static void grpc_response_put_tail(struct buf *out, const struct openai_response *a,
+                                   const struct openai_response_end *end)
 {
     response r = FIRSTLIGHT__V1__GENERATE_RESPONSE__INIT;
     (void)a;
@@ -193,13 +193,13 @@ static void put_tail(struct buf *out, const struct openai_response *a,
 const struct wire_format grpc_response_format = {
     .read = grpc_request_read,
     .start = grpc_stream,
-    .text = put_text,
-    .finish = put_finish,
+    .text = grpc_response_put_text,
+    .finish = grpc_response_put_finish,
     .end = grpc_end,
     .between = "",
-    .head = put_head,
+    .head = grpc_response_put_head,
     .choice = put_whole_choice,
-    .tail = put_tail,
+    .tail = grpc_response_put_tail,
     .reply = grpc_reply_packed,
     .logprobs = {[OPENAI_CHAT] = OPENAI_CHAT, [OPENAI_COMPLETION] = OPENAI_CHAT},
 };

@@ -8,7 +8,7 @@
 
 /* Hosts */
 
-static bool is_digit(char c)
+static bool access_is_digit(char c)
 {
     return c >= '0' && c <= '9';
 }
@@ -20,7 +20,8 @@ static char lower(char c)
 
 static bool is_name_char(char c)
 {
-    return is_digit(c) || (lower(c) >= 'a' && lower(c) <= 'z') || c == '.' || c == '-' || c == '_';
+    return access_is_digit(c) || (lower(c) >= 'a' && lower(c) <= 'z') || c == '.' || c == '-' ||
+           c == '_';
 }
 
 /* ":8080", ":" or nothing. */
@@ -32,7 +33,7 @@ static bool parse_port(const char *text, size_t len, uint32_t *out)
     if (text[0] != ':' || len > 1 + PORT_DIGITS)
         return false;
     for (size_t i = 1; i < len; i++) {
-        if (!is_digit(text[i]))
+        if (!access_is_digit(text[i]))
             return false;
         *out = *out * 10 + (uint32_t)(text[i] - '0');
     }
@@ -61,7 +62,7 @@ static bool parse_v6(const char *text, size_t len, struct access_host *out)
     return true;
 }
 
-static bool parse_name(const char *text, size_t len, struct access_host *out)
+static bool access_parse_name(const char *text, size_t len, struct access_host *out)
 {
     struct in_addr address;
     if (len > 0 && text[len - 1] == '.')
@@ -93,7 +94,7 @@ bool access_parse_host(const char *text, size_t len, struct access_host *out)
     }
     end = memchr(text, ':', len);
     n = end ? (size_t)(end - text) : len;
-    return parse_name(text, n, out) && parse_port(text + n, len - n, &out->port);
+    return access_parse_name(text, n, out) && parse_port(text + n, len - n, &out->port);
 }
 
 /* Origins */

@@ -20,7 +20,7 @@ static uint32_t share_of(const struct byte_budget *b, const struct client *who)
 }
 
 /* More in place of less, of what is held. */
-static bool fits(size_t held, size_t less, size_t more, size_t most)
+static bool byte_budget_own_fits(size_t held, size_t less, size_t more, size_t most)
 {
     return more <= less || (held - less <= most && more <= most - (held - less));
 }
@@ -29,8 +29,8 @@ bool byte_budget_fits(const struct hold *h, size_t bytes)
 {
     const struct byte_budget *b = h->of;
     return !b || b->most == 0 ||
-           (fits(b->held, h->bytes, bytes, b->most) &&
-            fits(b->shares[h->share], h->bytes, bytes, b->most / 2));
+           (byte_budget_own_fits(b->held, h->bytes, bytes, b->most) &&
+            byte_budget_own_fits(b->shares[h->share], h->bytes, bytes, b->most / 2));
 }
 
 void byte_budget_refuse(const struct hold *h)

@@ -60,7 +60,7 @@ static struct bucket *set_of(const struct client_buckets *b, const struct client
 }
 
 /* NULL: he has none, and so has used nothing. */
-static struct bucket *find(const struct client_buckets *b, const struct client *who)
+static struct bucket *client_buckets_find(const struct client_buckets *b, const struct client *who)
 {
     struct bucket *set = set_of(b, who);
     for (uint32_t i = 0; i < CLIENT_BUCKETS_SET; i++)
@@ -83,7 +83,7 @@ static struct bucket *least_of(const struct client_buckets *b, const struct clie
 void client_buckets_add(struct client_buckets *b, const struct client *who, double amount,
                         int64_t now_us)
 {
-    struct bucket *own = find(b, who);
+    struct bucket *own = client_buckets_find(b, who);
     double held = fmax(0, (own ? held_in(b, own, now_us) : 0) + amount);
     if (!own && held <= 0)
         return; /* nobody loses a place for nothing */
@@ -94,7 +94,7 @@ void client_buckets_add(struct client_buckets *b, const struct client *who, doub
 
 double client_buckets_held(const struct client_buckets *b, const struct client *who, int64_t now_us)
 {
-    const struct bucket *own = find(b, who);
+    const struct bucket *own = client_buckets_find(b, who);
     return own ? held_in(b, own, now_us) : 0;
 }
 

@@ -79,7 +79,7 @@ static uint32_t home(const struct client_limit *c, const struct client *who)
 }
 
 /* His entry, or the free one that would be his. */
-static uint32_t find(const struct client_limit *c, const struct client *who)
+static uint32_t client_limit_find(const struct client_limit *c, const struct client *who)
 {
     uint32_t i = home(c, who);
     while (c->entries[i].n > 0 && memcmp(&c->entries[i].who, who, sizeof *who) != 0)
@@ -90,7 +90,7 @@ static uint32_t find(const struct client_limit *c, const struct client *who)
 enum status client_limit_enter_all(struct client_limit *c, const struct client *who, uint32_t n,
                                    struct err *err)
 {
-    struct entry *e = &c->entries[find(c, who)];
+    struct entry *e = &c->entries[client_limit_find(c, who)];
     if (n == 0)
         return STATUS_OK;
     if (n > c->max_each - e->n)
@@ -127,7 +127,7 @@ static void remove_entry(struct client_limit *c, uint32_t gap)
 
 void client_limit_leave_all(struct client_limit *c, const struct client *who, uint32_t n)
 {
-    uint32_t i = find(c, who);
+    uint32_t i = client_limit_find(c, who);
     if (n == 0)
         return;
     REQUIRE(c->entries[i].n >= n);

@@ -39,14 +39,14 @@ struct exchange {
     char request_id[LIMIT_REQUEST_ID_BYTES + 1];
 };
 
-static struct exchange *inside(const struct http_exchange *x)
+static struct exchange *http1_inside(const struct http_exchange *x)
 {
     return (struct exchange *)(uintptr_t)x;
 }
 
 /* The end of an exchange */
 
-static void end(struct exchange *x, bool gone)
+static void http1_end(struct exchange *x, bool gone)
 {
     if (x->public.ended)
         x->public.ended(&x->public, gone);
@@ -61,7 +61,7 @@ static void on_complete(struct evhttp_request *req, void *arg)
     struct http1_conn *c = x->conn;
     bool cut = x->cut;
     (void)req;
-    end(x, false);
+    http1_end(x, false);
     http1_conn_finish(c);
     if (cut)
         http1_conn_shut(c);
@@ -74,17 +74,17 @@ static void on_gone(void *exchange)
     /* evhttp lets go of a request that was not yet answered in full; it is ours to free then */
     if (evhttp_request_get_connection(x->req) == NULL)
         evhttp_request_free(x->req);
-    end(x, true);
+    http1_end(x, true);
 }
 
 /* Answers */
 
-static void via_add_header(struct http_exchange *x, const char *name, const char *value)
+static void http1_via_add_header(struct http_exchange *x, const char *name, const char *value)
 {
-    evhttp_add_header(evhttp_request_get_output_headers(inside(x)->req), name, value);
+    evhttp_add_header(evhttp_request_get_output_headers(http1_inside(x)->req), name, value);
 }
 
-static void via_add_trailer(struct http_exchange *x, const char *name, const char *value)
+static void http1_via_add_trailer(struct http_exchange *x, const char *name, const char *value)
 {
     (void)x, (void)name, (void)value; /* few clients of HTTP/1.1 take them */
 }
@@ -92,19 +92,19 @@ static void via_add_trailer(struct http_exchange *x, const char *name, const cha
 static void close_when_draining(struct exchange *x)
 {
     if (x->http->draining)
-        via_add_header(&x->public, "Connection", "close");
+        http1_via_add_header(&x->public, "Connection", "close");
 }
 
-static void via_reply(struct http_exchange *x, int status, const char *body, size_t len)
+static void http1_via_reply(struct http_exchange *x, int status, const char *body, size_t len)
 {
-    struct exchange *in = inside(x);
+    struct exchange *in = http1_inside(x);
     struct evbuffer *out = evbuffer_new();
     char length[24];
     close_when_draining(in);
     if (strcmp(x->method, "HEAD") == 0) {
         /* evhttp sends any body it is given, so it gets the length alone */
         snprintf(length, sizeof length, "%zu", len);
-        via_add_header(x, "Content-Length", length);
+        http1_via_add_header(x, "Content-Length", length);
     } else if (!out || evbuffer_add(out, body, len) != 0) {
         http1_conn_shut(in->conn);
     }
@@ -115,9 +115,9 @@ static void via_reply(struct http_exchange *x, int status, const char *body, siz
 
 /* Streams */
 
-static void via_stream_start(struct http_exchange *x)
+static void http1_via_stream_start(struct http_exchange *x)
 {
-    struct exchange *in = inside(x);
+    struct exchange *in = http1_inside(x);
     /* a stream to HTTP/1.0 has no chunks: it ends with its connection, whatever was asked */
     if (in->req->minor == 0)
         evhttp_remove_header(evhttp_request_get_input_headers(in->req), "Connection");
@@ -133,29 +133,29 @@ static void on_drained(struct evhttp_connection *evcon, void *arg)
         x->public.drained(&x->public);
 }
 
-static size_t via_stream_waiting(const struct http_exchange *x)
+static size_t http1_via_stream_waiting(const struct http_exchange *x)
 {
-    return evbuffer_get_length(bufferevent_get_output(inside(x)->conn->bev));
+    return evbuffer_get_length(bufferevent_get_output(http1_inside(x)->conn->bev));
 }
 
-static void via_stream_write(struct http_exchange *x, const char *bytes, size_t len)
+static void http1_via_stream_write(struct http_exchange *x, const char *bytes, size_t len)
 {
-    struct exchange *in = inside(x);
-    size_t before = via_stream_waiting(x), whole = len;
+    struct exchange *in = http1_inside(x);
+    size_t before = http1_via_stream_waiting(x), whole = len;
     char size[24];
     if (in->req->chunked)
         whole += (size_t)snprintf(size, sizeof size, "%zx\r\n\r\n", len);
     if (evbuffer_add(in->http->scratch, bytes, len) == 0)
         evhttp_send_reply_chunk_with_cb(in->req, in->http->scratch, on_drained, in);
     evbuffer_drain(in->http->scratch, evbuffer_get_length(in->http->scratch));
-    if (len > 0 && via_stream_waiting(x) != before + whole) /* evhttp does not say so */
+    if (len > 0 && http1_via_stream_waiting(x) != before + whole) /* evhttp does not say so */
         http1_conn_shut(in->conn);
 }
 
-static void via_stream_end(struct http_exchange *x, bool cut)
+static void http1_via_stream_end(struct http_exchange *x, bool cut)
 {
-    inside(x)->cut = cut;
-    evhttp_send_reply_end(inside(x)->req);
+    http1_inside(x)->cut = cut;
+    evhttp_send_reply_end(http1_inside(x)->req);
 }
 
 /* Requests */
@@ -182,44 +182,45 @@ static const char *method_name(enum evhttp_cmd_type type)
     }
 }
 
-static bool via_peer(const struct http_exchange *x, struct sockaddr_storage *out)
+static bool http1_via_peer(const struct http_exchange *x, struct sockaddr_storage *out)
 {
     socklen_t len = sizeof *out;
-    return getpeername(inside(x)->conn->fd, (struct sockaddr *)out, &len) == 0;
+    return getpeername(http1_inside(x)->conn->fd, (struct sockaddr *)out, &len) == 0;
 }
 
-static const char *via_header(const struct http_exchange *x, const char *name)
+static const char *http1_via_header(const struct http_exchange *x, const char *name)
 {
-    return evhttp_find_header(evhttp_request_get_input_headers(inside(x)->req), name);
+    return evhttp_find_header(evhttp_request_get_input_headers(http1_inside(x)->req), name);
 }
 
-static struct evbuffer *via_take_body(struct http_exchange *x)
+static struct evbuffer *http1_via_take_body(struct http_exchange *x)
 {
     struct evbuffer *body = evbuffer_new();
-    if (body && evbuffer_add_buffer(body, evhttp_request_get_input_buffer(inside(x)->req)) == 0)
+    if (body &&
+        evbuffer_add_buffer(body, evhttp_request_get_input_buffer(http1_inside(x)->req)) == 0)
         return body;
     if (body)
         evbuffer_free(body);
     return NULL;
 }
 
-static struct hold *via_unsent(const struct http_exchange *x)
+static struct hold *http1_via_unsent(const struct http_exchange *x)
 {
-    return http1_conn_unsent(inside(x)->conn);
+    return http1_conn_unsent(http1_inside(x)->conn);
 }
 
 static const struct http_transport http1 = {
-    .peer = via_peer,
-    .header = via_header,
-    .take_body = via_take_body,
-    .add_header = via_add_header,
-    .add_trailer = via_add_trailer,
-    .reply = via_reply,
-    .stream_start = via_stream_start,
-    .stream_write = via_stream_write,
-    .stream_end = via_stream_end,
-    .stream_waiting = via_stream_waiting,
-    .unsent = via_unsent,
+    .peer = http1_via_peer,
+    .header = http1_via_header,
+    .take_body = http1_via_take_body,
+    .add_header = http1_via_add_header,
+    .add_trailer = http1_via_add_trailer,
+    .reply = http1_via_reply,
+    .stream_start = http1_via_stream_start,
+    .stream_write = http1_via_stream_write,
+    .stream_end = http1_via_stream_end,
+    .stream_waiting = http1_via_stream_waiting,
+    .unsent = http1_via_unsent,
 };
 
 static void on_request(struct evhttp_request *req, void *arg)

@@ -91,7 +91,7 @@ static void forget_head(struct http1_conn *c)
 
 /* Answers past evhttp, which knows of no request yet: there is nothing else in the way of these few
  * bytes. Then waits for the client to close, so that no reset overtakes them. */
-static void answer(struct http1_conn *c, int http_status, const struct http_refusal *why)
+static void http1_conn_answer(struct http1_conn *c, int http_status, const struct http_refusal *why)
 {
     struct buf body = {0}, out = {0};
     const struct err *e = &why->err;
@@ -123,10 +123,10 @@ static void answer(struct http1_conn *c, int http_status, const struct http_refu
 }
 
 /* For what is wrong with the connection, not with what is asked; counted as that. */
-static void refuse(struct http1_conn *c, int http_status, const struct err *e)
+static void http1_conn_refuse(struct http1_conn *c, int http_status, const struct err *e)
 {
     c->set->refused[refusal_of(http_status)]++;
-    answer(c, http_status, &(struct http_refusal){.err = *e});
+    http1_conn_answer(c, http_status, &(struct http_refusal){.err = *e});
 }
 
 static void refuse_framing(struct http1_conn *c)
@@ -139,7 +139,7 @@ static void refuse_framing(struct http1_conn *c)
         err_set(&e, code, "%s: at most %u bytes", c->guard.why, LIMIT_HEADER_BYTES);
     else
         err_set(&e, code, "%s", c->guard.why);
-    refuse(c, c->guard.http_status, &e);
+    http1_conn_refuse(c, c->guard.http_status, &e);
 }
 
 /* The path of a request target, as evhttp finds it. */
@@ -155,7 +155,7 @@ static void find_path(const struct http1_framing_head *head, struct evhttp_uri *
 
 /* The head has ended and the body has not: is it to be taken? What was cut is longer than any key
  * or name that is allowed: a wrong key, and a name that is nobody's. */
-static bool admit(struct http1_conn *c, struct http_refusal *why)
+static bool http1_conn_admit(struct http1_conn *c, struct http_refusal *why)
 {
     struct http1_conn_set *set = c->set;
     struct sockaddr_storage peer;
@@ -183,8 +183,8 @@ static bool take_body(struct http1_conn *c)
 {
     struct http_refusal why = {.code = http_code_memory};
     if (c->head && c->set->admit && !c->guard.done) {
-        if (!admit(c, &why)) {
-            answer(c, status_http(why.err.code), &why);
+        if (!http1_conn_admit(c, &why)) {
+            http1_conn_answer(c, status_http(why.err.code), &why);
             return false;
         }
         forget_head(c);
@@ -192,7 +192,7 @@ static bool take_body(struct http1_conn *c)
     if (!c->held.of || byte_budget_set(&c->held, c->guard.body_got))
         return true;
     http_no_room(&c->held, &why.err);
-    answer(c, 503, &why);
+    http1_conn_answer(c, 503, &why);
     return false;
 }
 
@@ -255,7 +255,7 @@ static void first_byte(struct http1_conn *c)
         return;
     struct err e;
     err_set(&e, STATUS_NO_MEMORY, "no memory for the request");
-    refuse(c, 503, &e);
+    http1_conn_refuse(c, 503, &e);
 }
 
 /* More of what a client sends before its answer has come (pipelining). */
@@ -336,7 +336,8 @@ struct hold *http1_conn_unsent(struct http1_conn *c)
 }
 
 /* More of the answer waits for the client, or he took some. */
-static void on_output(struct evbuffer *output, const struct evbuffer_cb_info *info, void *arg)
+static void http1_conn_on_output(struct evbuffer *output, const struct evbuffer_cb_info *info,
+                                 void *arg)
 {
     struct http1_conn *c = arg;
     (void)info;
@@ -345,11 +346,11 @@ static void on_output(struct evbuffer *output, const struct evbuffer_cb_info *in
     byte_budget_force(http1_conn_unsent(c), evbuffer_get_length(output));
 }
 
-static void hold_unsent(struct http1_conn *c)
+static void http1_conn_hold_unsent(struct http1_conn *c)
 {
     if (c->set->unsent && byte_budget_open(&c->unsent, c->set->unsent, &c->peer) &&
         byte_budget_open(&c->open, c->set->open, &c->peer))
-        evbuffer_add_cb(bufferevent_get_output(c->bev), on_output, c);
+        evbuffer_add_cb(bufferevent_get_output(c->bev), http1_conn_on_output, c);
 }
 
 static void pause_listener(struct http1_conn_set *set);
@@ -391,7 +392,7 @@ static void on_close(struct evhttp_connection *evcon, void *arg)
     struct http1_conn_set *set = c->set;
     (void)evcon;
     evbuffer_remove_cb(bufferevent_get_input(c->bev), on_input, c);
-    evbuffer_remove_cb(bufferevent_get_output(c->bev), on_output, c);
+    evbuffer_remove_cb(bufferevent_get_output(c->bev), http1_conn_on_output, c);
     event_del(&c->timer);
     forget_head(c);
     byte_budget_end(&c->held);
@@ -411,7 +412,7 @@ static void on_close(struct evhttp_connection *evcon, void *arg)
     reserve_free(c);
 }
 
-static bool remember(struct http1_conn_set *set, struct http1_conn *c)
+static bool http1_conn_remember(struct http1_conn_set *set, struct http1_conn *c)
 {
     size_t need = (size_t)c->fd + 1;
     if (need > set->n_fds) {
@@ -447,7 +448,7 @@ static bool count_address(struct http1_conn *c)
     err_set(&e, STATUS_OVERLOADED,
             "this address has as many connections as one may (--max-connections-per-address): "
             "close one, or try again");
-    refuse(c, 429, &e);
+    http1_conn_refuse(c, 429, &e);
     if (c->set->count > c->set->max / 2)
         http1_conn_shut(c);
     return false;
@@ -464,7 +465,7 @@ static bool take_place(struct http1_conn *c)
 /* Runs once evhttp has made its connection around the bufferevent. evhttp 2.1 hands out that
  * connection only with a first whole request; but it is the argument of the callbacks it has set,
  * and with it the end of connections that never get so far is seen too. */
-static void attach(struct http1_conn *c)
+static void http1_conn_attach(struct http1_conn *c)
 {
     void *evcon;
     int on = 1;
@@ -474,15 +475,15 @@ static void attach(struct http1_conn *c)
     c->fd = bufferevent_getfd(c->bev);
     setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     c->peer = peer_of(c->fd);
-    hold_unsent(c);
+    http1_conn_hold_unsent(c);
     c->phase = HTTP1_CONN_IDLE;
     set_timer(c, LIMIT_REQUEST_SECONDS * SECOND_US);
-    if (!remember(c->set, c)) {
+    if (!http1_conn_remember(c->set, c)) {
         http1_conn_shut(c);
     } else if (count_address(c) && !take_place(c)) {
         struct err e;
         err_set(&e, STATUS_UNAVAILABLE, "too many connections (%u): try again", c->set->max);
-        refuse(c, 503, &e);
+        http1_conn_refuse(c, 503, &e);
     }
 }
 
@@ -498,17 +499,17 @@ static void reading_timer(struct http1_conn *c)
             "the request did not arrive in time: it must be whole after %d seconds, without a "
             "pause of %d",
             LIMIT_REQUEST_SECONDS, LIMIT_IDLE_SECONDS);
-    refuse(c, 408, &e);
+    http1_conn_refuse(c, 408, &e);
 }
 
-static void on_timer(evutil_socket_t fd, short what, void *arg)
+static void http1_conn_on_timer(evutil_socket_t fd, short what, void *arg)
 {
     struct http1_conn *c = arg;
     (void)fd;
     (void)what;
     switch (c->phase) {
     case HTTP1_CONN_NEW:
-        attach(c);
+        http1_conn_attach(c);
         break;
     case HTTP1_CONN_READING:
         reading_timer(c);
@@ -539,7 +540,7 @@ struct bufferevent *http1_conn_new(struct event_base *base, void *arg)
     c->bev = bev;
     c->fd = -1;
     http1_framing_reset(&c->guard);
-    event_assign(&c->timer, base, -1, 0, on_timer, c);
+    event_assign(&c->timer, base, -1, 0, http1_conn_on_timer, c);
     event_active(&c->timer, EV_TIMEOUT, 0);
     set->count++;
     pause_listener(set);

@@ -9,16 +9,16 @@
 #define LENGTH_DIGITS 18 /* no overflow of size_t; anything near it is over the limit anyway */
 
 static http1_framing_step read_method, read_target, read_version, version_lf, field_start,
-    read_name, skip_blanks, read_value, field_lf, head_lf, chunk_size, chunk_lf, chunk_end_cr,
-    chunk_end_lf, last_cr, last_lf;
+    http1_framing_read_name, http1_framing_skip_blanks, http1_framing_read_value, field_lf, head_lf,
+    chunk_size, chunk_lf, chunk_end_cr, chunk_end_lf, last_cr, last_lf;
 
-static void refuse(struct http1_framing *g, int http_status, const char *why)
+static void http1_framing_refuse(struct http1_framing *g, int http_status, const char *why)
 {
     g->http_status = http_status;
     g->why = why;
 }
 
-static void finish(struct http1_framing *g)
+static void http1_framing_finish(struct http1_framing *g)
 {
     g->done = true;
 }
@@ -64,7 +64,7 @@ static const char *const kept_fields[HTTP1_FRAMING_N_KEPT] = {
     [HTTP1_FRAMING_HOST_NAME] = "host",
 };
 
-static void keep(struct http1_framing *g, enum http1_framing_kept which)
+static void http1_framing_own_keep(struct http1_framing *g, enum http1_framing_kept which)
 {
     struct http1_framing_text *t = g->head ? &g->head->kept[which] : NULL;
     g->keeping = t && !t->given ? t : NULL;
@@ -76,7 +76,7 @@ static void keep_field(struct http1_framing *g)
 {
     for (int i = 0; i < HTTP1_FRAMING_N_KEPT; i++)
         if (kept_fields[i] && token_is(g, kept_fields[i]))
-            keep(g, (enum http1_framing_kept)i);
+            http1_framing_own_keep(g, (enum http1_framing_kept)i);
 }
 
 static void keep_byte(struct http1_framing *g, unsigned char c)
@@ -113,7 +113,7 @@ static void method_done(struct http1_framing *g)
     for (size_t i = 0; i < sizeof with_body / sizeof *with_body; i++)
         known |= token_is(g, with_body[i]);
     if (!known)
-        refuse(g, 501, "unknown request method");
+        http1_framing_refuse(g, 501, "unknown request method");
     else if (g->head)
         memcpy(g->head->method, g->text, g->text_len + 1); /* OPTIONS is the longest of them */
 }
@@ -125,12 +125,12 @@ static void read_method(struct http1_framing *g, unsigned char c)
         return;
     }
     if (c != ' ' || g->text_len == 0) {
-        refuse(g, 400, "not an HTTP request: it begins with no method");
+        http1_framing_refuse(g, 400, "not an HTTP request: it begins with no method");
         return;
     }
     method_done(g);
     token_start(g);
-    keep(g, HTTP1_FRAMING_TARGET);
+    http1_framing_own_keep(g, HTTP1_FRAMING_TARGET);
     g->step = read_target;
 }
 
@@ -162,8 +162,9 @@ static void read_target(struct http1_framing *g, unsigned char c)
     }
     keep_end(g);
     if (c != ' ' || !target_ok(g)) {
-        refuse(g, 400,
-               "the request target must be a path such as /v1/models, or one behind http://host");
+        http1_framing_refuse(
+            g, 400,
+            "the request target must be a path such as /v1/models, or one behind http://host");
         return;
     }
     token_start(g);
@@ -178,14 +179,14 @@ static void read_version(struct http1_framing *g, unsigned char c)
     }
     g->http_1_0 = token_is(g, "HTTP/1.0");
     if (c != '\r' || (!g->http_1_0 && !token_is(g, "HTTP/1.1")))
-        refuse(g, 505, "the protocol must be HTTP/1.1 or HTTP/1.0");
+        http1_framing_refuse(g, 505, "the protocol must be HTTP/1.1 or HTTP/1.0");
     g->step = version_lf;
 }
 
 static void version_lf(struct http1_framing *g, unsigned char c)
 {
     if (c != '\n')
-        refuse(g, 400, "a line of the head must end in CRLF");
+        http1_framing_refuse(g, 400, "a line of the head must end in CRLF");
     g->step = field_start;
 }
 
@@ -194,13 +195,14 @@ static void version_lf(struct http1_framing *g, unsigned char c)
 static void field_start(struct http1_framing *g, unsigned char c)
 {
     token_start(g);
-    g->step = read_name;
+    g->step = http1_framing_read_name;
     if (c == '\r')
         g->step = head_lf;
     else if (is_tchar(c))
         token_fold(g, c);
     else
-        refuse(g, 400, "a header must begin with its name, in the same line as its value");
+        http1_framing_refuse(g, 400,
+                             "a header must begin with its name, in the same line as its value");
 }
 
 static void name_done(struct http1_framing *g)
@@ -216,30 +218,30 @@ static void name_done(struct http1_framing *g)
         g->field = HTTP1_FRAMING_EXPECT;
 }
 
-static void read_name(struct http1_framing *g, unsigned char c)
+static void http1_framing_read_name(struct http1_framing *g, unsigned char c)
 {
     if (is_tchar(c)) {
         token_fold(g, c);
         return;
     }
     if (c != ':') {
-        refuse(g, 400, "a header's name has a character that is not allowed there");
+        http1_framing_refuse(g, 400, "a header's name has a character that is not allowed there");
         return;
     }
     name_done(g);
     keep_field(g);
     token_start(g);
-    g->step = skip_blanks;
+    g->step = http1_framing_skip_blanks;
 }
 
 /* Spaces only: evhttp keeps a tab before a value, so "chunked" after one would be no coding to it.
  */
-static void skip_blanks(struct http1_framing *g, unsigned char c)
+static void http1_framing_skip_blanks(struct http1_framing *g, unsigned char c)
 {
     if (c == ' ')
         return;
-    g->step = read_value;
-    read_value(g, c);
+    g->step = http1_framing_read_value;
+    http1_framing_read_value(g, c);
 }
 
 static void trim(struct http1_framing *g)
@@ -253,13 +255,13 @@ static void trim(struct http1_framing *g)
 static void take_length(struct http1_framing *g)
 {
     if (g->has_length) {
-        refuse(g, 400, "more than one Content-Length");
+        http1_framing_refuse(g, 400, "more than one Content-Length");
         return;
     }
     g->has_length = true;
     if (g->text_len == 0 || g->text_len > LENGTH_DIGITS ||
         strspn(g->text, "0123456789") != g->text_len) {
-        refuse(g, 400, "Content-Length must be decimal digits");
+        http1_framing_refuse(g, 400, "Content-Length must be decimal digits");
         return;
     }
     for (size_t i = 0; i < g->text_len; i++)
@@ -269,9 +271,9 @@ static void take_length(struct http1_framing *g)
 static void take_coding(struct http1_framing *g)
 {
     if (g->chunked || g->http_1_0)
-        refuse(g, 400, "Transfer-Encoding twice, or in HTTP/1.0");
+        http1_framing_refuse(g, 400, "Transfer-Encoding twice, or in HTTP/1.0");
     else if (!token_is(g, "chunked"))
-        refuse(g, 501, "the only Transfer-Encoding understood here is chunked");
+        http1_framing_refuse(g, 501, "the only Transfer-Encoding understood here is chunked");
     g->chunked = true;
 }
 
@@ -284,14 +286,14 @@ static void value_done(struct http1_framing *g)
         take_coding(g);
     } else if (g->field == HTTP1_FRAMING_HOST) {
         if (g->has_host)
-            refuse(g, 400, "more than one Host");
+            http1_framing_refuse(g, 400, "more than one Host");
         g->has_host = true;
     } else if (g->field == HTTP1_FRAMING_EXPECT && !token_is(g, "100-continue")) {
-        refuse(g, 417, "the only Expect understood here is 100-continue");
+        http1_framing_refuse(g, 417, "the only Expect understood here is 100-continue");
     }
 }
 
-static void read_value(struct http1_framing *g, unsigned char c)
+static void http1_framing_read_value(struct http1_framing *g, unsigned char c)
 {
     if (c == '\r') {
         keep_end(g);
@@ -301,14 +303,14 @@ static void read_value(struct http1_framing *g, unsigned char c)
         token_fold(g, c);
         keep_byte(g, c);
     } else {
-        refuse(g, 400, "a header's value has a control character");
+        http1_framing_refuse(g, 400, "a header's value has a control character");
     }
 }
 
 static void field_lf(struct http1_framing *g, unsigned char c)
 {
     if (c != '\n')
-        refuse(g, 400, "a line of the head must end in CRLF");
+        http1_framing_refuse(g, 400, "a line of the head must end in CRLF");
     g->step = field_start;
 }
 
@@ -316,28 +318,28 @@ static void field_lf(struct http1_framing *g, unsigned char c)
 static void head_lf(struct http1_framing *g, unsigned char c)
 {
     if (c != '\n')
-        refuse(g, 400, "a line of the head must end in CRLF");
+        http1_framing_refuse(g, 400, "a line of the head must end in CRLF");
     else if (!g->has_host && !g->http_1_0)
-        refuse(g, 400, "HTTP/1.1 needs a Host header");
+        http1_framing_refuse(g, 400, "HTTP/1.1 needs a Host header");
     else if (g->chunked && g->has_length)
-        refuse(g, 400, "both Content-Length and Transfer-Encoding");
+        http1_framing_refuse(g, 400, "both Content-Length and Transfer-Encoding");
     else if (g->bodyless && (g->chunked || g->remaining > 0))
-        refuse(g, 400, "a HEAD request has no body");
+        http1_framing_refuse(g, 400, "a HEAD request has no body");
     else if (g->remaining > LIMIT_BODY_BYTES)
-        refuse(g, 413, "the request body is too large");
+        http1_framing_refuse(g, 413, "the request body is too large");
     else if (g->chunked)
         g->step = chunk_size;
     else if (g->remaining > 0)
         g->data = true;
     else
-        finish(g);
+        http1_framing_finish(g);
     g->body = g->http_status == 0 && !g->done;
     token_start(g);
 }
 
 /* Chunks, without extensions and trailers: evhttp would take trailers for headers. */
 
-static int hex_digit(char c)
+static int http1_framing_hex_digit(char c)
 {
     return c <= '9' ? c - '0' : c - 'a' + 10;
 }
@@ -346,15 +348,16 @@ static void chunk_size_done(struct http1_framing *g)
 {
     if (g->text_len == 0 || g->text_len > CHUNK_DIGITS ||
         strspn(g->text, "0123456789abcdef") != g->text_len) {
-        refuse(g, 400, "a chunk's size must be hexadecimal digits, without extensions");
+        http1_framing_refuse(g, 400,
+                             "a chunk's size must be hexadecimal digits, without extensions");
         return;
     }
     g->remaining = 0;
     for (size_t i = 0; i < g->text_len; i++)
-        g->remaining = g->remaining * 16 + (size_t)hex_digit(g->text[i]);
+        g->remaining = g->remaining * 16 + (size_t)http1_framing_hex_digit(g->text[i]);
     g->body_bytes += g->remaining;
     if (g->body_bytes > LIMIT_BODY_BYTES)
-        refuse(g, 413, "the request body is too large");
+        http1_framing_refuse(g, 413, "the request body is too large");
     token_start(g);
 }
 
@@ -364,7 +367,8 @@ static void chunk_size(struct http1_framing *g, unsigned char c)
         chunk_size_done(g);
         g->step = chunk_lf;
     } else if (g->text_len > CHUNK_DIGITS) {
-        refuse(g, 400, "a chunk's size must be hexadecimal digits, without extensions");
+        http1_framing_refuse(g, 400,
+                             "a chunk's size must be hexadecimal digits, without extensions");
     } else {
         token_fold(g, c);
     }
@@ -373,7 +377,7 @@ static void chunk_size(struct http1_framing *g, unsigned char c)
 static void chunk_lf(struct http1_framing *g, unsigned char c)
 {
     if (c != '\n')
-        refuse(g, 400, "a chunk's size must end in CRLF");
+        http1_framing_refuse(g, 400, "a chunk's size must end in CRLF");
     g->step = g->remaining == 0 ? last_cr : chunk_end_cr;
     g->data = g->remaining > 0;
 }
@@ -381,30 +385,30 @@ static void chunk_lf(struct http1_framing *g, unsigned char c)
 static void chunk_end_cr(struct http1_framing *g, unsigned char c)
 {
     if (c != '\r')
-        refuse(g, 400, "a chunk's data must end in CRLF");
+        http1_framing_refuse(g, 400, "a chunk's data must end in CRLF");
     g->step = chunk_end_lf;
 }
 
 static void chunk_end_lf(struct http1_framing *g, unsigned char c)
 {
     if (c != '\n')
-        refuse(g, 400, "a chunk's data must end in CRLF");
+        http1_framing_refuse(g, 400, "a chunk's data must end in CRLF");
     g->step = chunk_size;
 }
 
 static void last_cr(struct http1_framing *g, unsigned char c)
 {
     if (c != '\r')
-        refuse(g, 400, "trailers after the last chunk are not accepted");
+        http1_framing_refuse(g, 400, "trailers after the last chunk are not accepted");
     g->step = last_lf;
 }
 
 static void last_lf(struct http1_framing *g, unsigned char c)
 {
     if (c != '\n')
-        refuse(g, 400, "the last chunk must end in an empty line");
+        http1_framing_refuse(g, 400, "the last chunk must end in an empty line");
     else
-        finish(g);
+        http1_framing_finish(g);
 }
 
 static bool in_head(const struct http1_framing *g)
@@ -434,7 +438,7 @@ size_t http1_framing_skip(struct http1_framing *g, size_t n)
     if (g->remaining == 0) {
         g->data = false;
         if (!g->chunked)
-            finish(g);
+            http1_framing_finish(g);
     }
     return take;
 }
@@ -448,7 +452,7 @@ size_t http1_framing_feed(struct http1_framing *g, const char *bytes, size_t n)
             continue;
         }
         if (in_head(g) && ++g->head_bytes > LIMIT_HEADER_BYTES)
-            refuse(g, 431, "the request's head is too large");
+            http1_framing_refuse(g, 431, "the request's head is too large");
         else
             g->step(g, (unsigned char)bytes[i++]);
     }

@@ -34,7 +34,7 @@ static const char go_away[] = "\0\0\0\4\0\0\0\0\0"
                               "\0\0\10\7\0\0\0\0\0\0\0\0\0\0\0\0\13";
 
 /* Who cannot read it because TLS has not begun sees the connection end. */
-static void refuse(struct http2 *h, int fd)
+static void http2_refuse(struct http2 *h, int fd)
 {
     ssize_t sent = 0;
     if (!h->tls)
@@ -51,10 +51,10 @@ static void leave(struct http2 *h, const struct client *who)
         client_limit_leave(h->conns.addresses, who);
 }
 
-static void on_left(void *arg);
+static void http2_on_left(void *arg);
 
 /* A connection that speaks HTTP/2 from now on; its bufferevent, or NULL: no memory. */
-static void begin(struct http2 *h, struct bufferevent *bev, const struct client *who)
+static void http2_begin(struct http2 *h, struct bufferevent *bev, const struct client *who)
 {
     if (bev && http2_conn_new(&h->conns, bev, who))
         return;
@@ -62,7 +62,7 @@ static void begin(struct http2 *h, struct bufferevent *bev, const struct client 
         bufferevent_free(bev);
     log_warn("connection.refused", "reason=\"no memory\"");
     leave(h, who);
-    on_left(h);
+    http2_on_left(h);
 }
 
 static bool speaks_h2(const SSL *ssl)
@@ -81,7 +81,7 @@ static void on_handshake(void *arg, SSL *ssl, int fd, const struct client *who)
             h->conns.base, fd, ssl, BUFFEREVENT_SSL_OPEN, BEV_OPT_CLOSE_ON_FREE);
         if (bev) {
             bufferevent_openssl_set_allow_dirty_shutdown(bev, 1);
-            begin(h, bev, who);
+            http2_begin(h, bev, who);
             return;
         }
         close(fd); /* ssl is gone: libevent frees it also when it fails */
@@ -90,7 +90,7 @@ static void on_handshake(void *arg, SSL *ssl, int fd, const struct client *who)
         close(fd);
     }
     leave(h, who);
-    on_left(h);
+    http2_on_left(h);
 }
 
 static void start_handshake(void *arg, int fd, const struct client *who)
@@ -101,19 +101,19 @@ static void start_handshake(void *arg, int fd, const struct client *who)
     log_warn("connection.refused", "reason=\"no memory\"");
     close(fd);
     leave(h, who);
-    on_left(h); /* it had waited, and others may come */
+    http2_on_left(h); /* it had waited, and others may come */
 }
 
-static void start(struct http2 *h, int fd, const struct client *who)
+static void http2_start(struct http2 *h, int fd, const struct client *who)
 {
     struct bufferevent *bev = bufferevent_socket_new(h->conns.base, fd, BEV_OPT_CLOSE_ON_FREE);
     if (!bev)
         close(fd);
-    begin(h, bev, who);
+    http2_begin(h, bev, who);
 }
 
 /* There is no place to wait for the handshake. */
-static void drop(void *arg, int fd, const struct client *who)
+static void http2_drop(void *arg, int fd, const struct client *who)
 {
     struct http2 *h = arg;
     h->refused++;
@@ -122,7 +122,7 @@ static void drop(void *arg, int fd, const struct client *who)
 }
 
 /* Connections, also those that have not yet made their handshake. */
-static uint32_t count(const struct http2 *h)
+static uint32_t http2_count(const struct http2 *h)
 {
     uint32_t waiting = h->handshakes ? tls_limit_count(h->handshakes) : 0;
     return h->conns.count + h->accepts.count + waiting;
@@ -135,22 +135,22 @@ static void on_accept(struct evconnlistener *listener, int fd, struct sockaddr *
     struct client who = client_limit_of_address(len > 0 ? peer : NULL);
     struct client_limit *addresses = h->conns.addresses;
     if (addresses && client_limit_enter(addresses, &who, NULL)) {
-        refuse(h, fd);
+        http2_refuse(h, fd);
         return;
     }
     if (h->handshakes)
         tls_limit_add(h->handshakes, fd, &who);
     else
-        start(h, fd, &who);
+        http2_start(h, fd, &who);
     /* who comes now waits in the kernel until somebody has left */
-    if (count(h) >= h->max_connections)
+    if (http2_count(h) >= h->max_connections)
         evconnlistener_disable(listener);
 }
 
-static void on_left(void *arg)
+static void http2_on_left(void *arg)
 {
     struct http2 *h = arg;
-    if (h->listener && !h->conns.draining && count(h) < h->max_connections)
+    if (h->listener && !h->conns.draining && http2_count(h) < h->max_connections)
         evconnlistener_enable(h->listener);
     if (h->left)
         h->left(h->left_arg);
@@ -173,7 +173,7 @@ enum status http2_open(struct http2 **out, struct event_base *base, const struct
                                   .open = o->open,
                                   .streams = o->streams,
                                   .errors = o->errors,
-                                  .left = on_left,
+                                  .left = http2_on_left,
                                   .left_arg = h};
     h->accepts =
         (struct tls_accepts){.base = base, .workers = o->workers, .done = on_handshake, .arg = h};
@@ -185,7 +185,7 @@ enum status http2_open(struct http2 **out, struct event_base *base, const struct
     const struct tls_limit_options handshakes = {.base = base,
                                                  .cost_us = h->tls ? tls_handshake_us(h->tls) : 0,
                                                  .start = start_handshake,
-                                                 .drop = drop,
+                                                 .drop = http2_drop,
                                                  .arg = h};
     if (h->tls)
         st = tls_limit_open(&h->handshakes, &handshakes, err);
@@ -224,7 +224,7 @@ const char *http2_url(const struct http2 *h)
 
 uint32_t http2_connections(const struct http2 *h)
 {
-    return count(h);
+    return http2_count(h);
 }
 
 uint64_t http2_refused(const struct http2 *h, int http_status)

@@ -22,7 +22,7 @@
 
 /* What nghttp2 tells: noted, and worked off when it has returned. */
 
-static struct http2_stream *stream_of(nghttp2_session *session, int32_t id)
+static struct http2_stream *http2_conn_stream_of(nghttp2_session *session, int32_t id)
 {
     return nghttp2_session_get_stream_user_data(session, id);
 }
@@ -47,11 +47,11 @@ static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame
     return 0;
 }
 
-static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name,
-                     size_t name_len, const uint8_t *value, size_t value_len, uint8_t flags,
-                     void *arg)
+static int http2_conn_on_header(nghttp2_session *session, const nghttp2_frame *frame,
+                                const uint8_t *name, size_t name_len, const uint8_t *value,
+                                size_t value_len, uint8_t flags, void *arg)
 {
-    struct http2_stream *s = stream_of(session, frame->hd.stream_id);
+    struct http2_stream *s = http2_conn_stream_of(session, frame->hd.stream_id);
     (void)flags;
     (void)arg;
     if (s && !s->has_headers) /* trailers of a request say nothing here */
@@ -89,10 +89,10 @@ static bool brings_nothing(const nghttp2_frame *frame)
     }
 }
 
-static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *arg)
+static int http2_conn_on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *arg)
 {
     struct http2_conn *c = arg;
-    struct http2_stream *s = stream_of(session, frame->hd.stream_id);
+    struct http2_stream *s = http2_conn_stream_of(session, frame->hd.stream_id);
     if (brings_nothing(frame))
         count_idle_frame(c);
     if (!s || (frame->hd.type != NGHTTP2_HEADERS && frame->hd.type != NGHTTP2_DATA))
@@ -105,10 +105,10 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
     return 0;
 }
 
-static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const uint8_t *bytes,
-                   size_t len, void *arg)
+static int http2_conn_on_data(nghttp2_session *session, uint8_t flags, int32_t id,
+                              const uint8_t *bytes, size_t len, void *arg)
 {
-    struct http2_stream *s = stream_of(session, id);
+    struct http2_stream *s = http2_conn_stream_of(session, id);
     (void)flags;
     (void)arg;
     if (s)
@@ -121,7 +121,7 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const ui
 /* An answer that ends before its request: the client need not send the rest. */
 static int on_sent(nghttp2_session *session, const nghttp2_frame *frame, void *arg)
 {
-    struct http2_stream *s = stream_of(session, frame->hd.stream_id);
+    struct http2_stream *s = http2_conn_stream_of(session, frame->hd.stream_id);
     bool ends = (frame->hd.type == NGHTTP2_HEADERS || frame->hd.type == NGHTTP2_DATA) &&
                 (frame->hd.flags & NGHTTP2_FLAG_END_STREAM);
     (void)arg;
@@ -130,9 +130,10 @@ static int on_sent(nghttp2_session *session, const nghttp2_frame *frame, void *a
     return 0;
 }
 
-static int on_stream_close(nghttp2_session *session, int32_t id, uint32_t error, void *arg)
+static int http2_conn_on_stream_close(nghttp2_session *session, int32_t id, uint32_t error,
+                                      void *arg)
 {
-    struct http2_stream *s = stream_of(session, id);
+    struct http2_stream *s = http2_conn_stream_of(session, id);
     (void)error;
     (void)arg;
     if (!s)
@@ -178,7 +179,7 @@ static bool act(struct http2_conn *c)
     return any;
 }
 
-static bool is_over(struct http2_conn *c)
+static bool http2_conn_is_over(struct http2_conn *c)
 {
     bool through = !nghttp2_session_want_read(c->session) &&
                    !nghttp2_session_want_write(c->session) && c->written >= c->queued;
@@ -195,7 +196,7 @@ void http2_conn_leave(struct http2_conn *c)
     while (c->depth == 1 && (http2_conn_send(c) || act(c)))
         ;
     if (c->depth == 1)
-        c->over = is_over(c);
+        c->over = http2_conn_is_over(c);
     c->depth--;
     if (c->over) /* not here: a handler may be in the middle of an answer */
         event_active(&c->turn, EV_TIMEOUT, 0);
@@ -291,7 +292,8 @@ static void on_written(struct bufferevent *bev, void *arg)
 }
 
 /* Streams whose answer is out end: not here, in the middle of libevent's writing, but next. */
-static void on_output(struct evbuffer *out, const struct evbuffer_cb_info *info, void *arg)
+static void http2_conn_on_output(struct evbuffer *out, const struct evbuffer_cb_info *info,
+                                 void *arg)
 {
     struct http2_conn *c = arg;
     (void)out;
@@ -317,7 +319,7 @@ static void on_turn(evutil_socket_t fd, short what, void *arg)
 }
 
 /* The client left, or does not read; everything else comes as bytes. */
-static void on_event(struct bufferevent *bev, short what, void *arg)
+static void http2_conn_on_event(struct bufferevent *bev, short what, void *arg)
 {
     struct http2_conn *c = arg;
     (void)bev;
@@ -373,7 +375,7 @@ static bool submit_settings(struct http2_conn *c)
                                                  LIMIT_H2_UNREAD) == 0;
 }
 
-static void hold_unsent(struct http2_conn *c)
+static void http2_conn_hold_unsent(struct http2_conn *c)
 {
     if (c->set->unsent) {
         byte_budget_open(&c->unsent, c->set->unsent, &c->peer);
@@ -401,7 +403,7 @@ bool http2_conn_new(struct http2_set *set, struct bufferevent *bev, const struct
     c->bev = bev;
     c->peer = peer ? *peer : client_limit_of_address(NULL);
     c->todo_end = &c->todo;
-    hold_unsent(c);
+    http2_conn_hold_unsent(c);
     c->heard_us = clock_now_us();
     c->next = set->first;
     if (c->next)
@@ -413,9 +415,9 @@ bool http2_conn_new(struct http2_set *set, struct bufferevent *bev, const struct
     event_assign(&c->read_on, set->base, -1, 0, read_on, c);
     event_add(&c->tick, &second);
     setsockopt(bufferevent_getfd(bev), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    bufferevent_setcb(bev, on_read, on_written, on_event, c);
+    bufferevent_setcb(bev, on_read, on_written, http2_conn_on_event, c);
     bufferevent_set_timeouts(bev, NULL, &stalled);
-    evbuffer_add_cb(bufferevent_get_output(bev), on_output, c);
+    evbuffer_add_cb(bufferevent_get_output(bev), http2_conn_on_output, c);
     bufferevent_enable(bev, EV_READ | EV_WRITE);
     return true;
 }
@@ -439,7 +441,7 @@ void http2_conn_free(struct http2_conn *c)
     event_del(&c->turn);
     event_del(&c->read_on);
     nghttp2_session_del(c->session);
-    evbuffer_remove_cb(bufferevent_get_output(c->bev), on_output, c);
+    evbuffer_remove_cb(bufferevent_get_output(c->bev), http2_conn_on_output, c);
     bufferevent_free(c->bev);
     byte_budget_end(&c->unsent);
     byte_budget_end(&c->open);
@@ -462,11 +464,11 @@ enum status http2_conn_set_init(struct http2_set *set, struct err *err)
         return err_set(err, STATUS_NO_MEMORY, "no memory for the HTTP/2 server");
     nghttp2_session_callbacks *cb = set->callbacks;
     nghttp2_session_callbacks_set_on_begin_headers_callback(cb, on_begin_headers);
-    nghttp2_session_callbacks_set_on_header_callback(cb, on_header);
-    nghttp2_session_callbacks_set_on_frame_recv_callback(cb, on_frame);
-    nghttp2_session_callbacks_set_on_data_chunk_recv_callback(cb, on_data);
+    nghttp2_session_callbacks_set_on_header_callback(cb, http2_conn_on_header);
+    nghttp2_session_callbacks_set_on_frame_recv_callback(cb, http2_conn_on_frame);
+    nghttp2_session_callbacks_set_on_data_chunk_recv_callback(cb, http2_conn_on_data);
     nghttp2_session_callbacks_set_on_frame_send_callback(cb, on_sent);
-    nghttp2_session_callbacks_set_on_stream_close_callback(cb, on_stream_close);
+    nghttp2_session_callbacks_set_on_stream_close_callback(cb, http2_conn_on_stream_close);
     nghttp2_option_set_no_auto_window_update(set->option, 1);
     nghttp2_option_set_no_closed_streams(set->option, 1); /* of which priorities alone would know */
     nghttp2_option_set_max_outbound_ack(set->option, LIMIT_H2_IDLE_FRAMES);

@@ -4,23 +4,23 @@
 
 #include <malloc.h>
 
-static void *count(struct http2_memory *m, void *p)
+static void *http2_memory_count(struct http2_memory *m, void *p)
 {
     m->bytes += malloc_usable_size(p);
     return p;
 }
 
-static void *take(size_t size, void *arg)
+static void *http2_memory_take(size_t size, void *arg)
 {
-    return count(arg, mem_alloc(size));
+    return http2_memory_count(arg, mem_alloc(size));
 }
 
 static void *take_zeroed(size_t n, size_t size, void *arg)
 {
-    return count(arg, mem_array(n, size));
+    return http2_memory_count(arg, mem_array(n, size));
 }
 
-static void give_back(void *p, void *arg)
+static void http2_memory_give_back(void *p, void *arg)
 {
     struct http2_memory *m = arg;
     m->bytes -= malloc_usable_size(p);
@@ -35,14 +35,14 @@ static void *resize(void *p, size_t size, void *arg)
     if (!moved) /* p is as it was */
         return NULL;
     m->bytes -= before;
-    return count(m, moved);
+    return http2_memory_count(m, moved);
 }
 
 void http2_memory_init(struct http2_memory *m)
 {
     *m = (struct http2_memory){.mem = {.mem_user_data = m,
-                                       .malloc = take,
-                                       .free = give_back,
+                                       .malloc = http2_memory_take,
+                                       .free = http2_memory_give_back,
                                        .calloc = take_zeroed,
                                        .realloc = resize}};
 }

@@ -65,26 +65,26 @@ static size_t fields_nv(const struct http2_fields *f, nghttp2_nv *nv)
 
 /* What an exchange asks of its protocol */
 
-static struct http2_stream *inside(const struct http_exchange *x)
+static struct http2_stream *http2_stream_inside(const struct http_exchange *x)
 {
     return (struct http2_stream *)(uintptr_t)x;
 }
 
-static bool via_peer(const struct http_exchange *x, struct sockaddr_storage *out)
+static bool http2_stream_via_peer(const struct http_exchange *x, struct sockaddr_storage *out)
 {
     socklen_t len = sizeof *out;
-    int fd = bufferevent_getfd(inside(x)->conn->bev);
+    int fd = bufferevent_getfd(http2_stream_inside(x)->conn->bev);
     return getpeername(fd, (struct sockaddr *)out, &len) == 0;
 }
 
-static const char *via_header(const struct http_exchange *x, const char *name)
+static const char *http2_stream_via_header(const struct http_exchange *x, const char *name)
 {
-    return fields_find(&inside(x)->fields, name);
+    return fields_find(&http2_stream_inside(x)->fields, name);
 }
 
-static struct evbuffer *via_take_body(struct http_exchange *x)
+static struct evbuffer *http2_stream_via_take_body(struct http_exchange *x)
 {
-    struct http2_stream *s = inside(x);
+    struct http2_stream *s = http2_stream_inside(x);
     struct evbuffer *body = evbuffer_new();
     if (!body || evbuffer_add_buffer(body, s->body) != 0) {
         if (body)
@@ -99,25 +99,27 @@ static struct evbuffer *via_take_body(struct http_exchange *x)
     return body;
 }
 
-static void via_add_header(struct http_exchange *x, const char *name, const char *value)
+static void http2_stream_via_add_header(struct http_exchange *x, const char *name,
+                                        const char *value)
 {
-    fields_add(&inside(x)->headers, name, strlen(name), value, strlen(value));
+    fields_add(&http2_stream_inside(x)->headers, name, strlen(name), value, strlen(value));
 }
 
-static void via_add_trailer(struct http_exchange *x, const char *name, const char *value)
+static void http2_stream_via_add_trailer(struct http_exchange *x, const char *name,
+                                         const char *value)
 {
-    fields_add(&inside(x)->trailers, name, strlen(name), value, strlen(value));
+    fields_add(&http2_stream_inside(x)->trailers, name, strlen(name), value, strlen(value));
 }
 
-static struct hold *via_unsent(const struct http_exchange *x)
+static struct hold *http2_stream_via_unsent(const struct http_exchange *x)
 {
-    struct http2_conn *c = inside(x)->conn;
+    struct http2_conn *c = http2_stream_inside(x)->conn;
     return x->open ? &c->open : &c->unsent;
 }
 
 static void add_unsent(const struct http2_stream *s, size_t more)
 {
-    struct hold *unsent = via_unsent(&s->public);
+    struct hold *unsent = http2_stream_via_unsent(&s->public);
     byte_budget_force(unsent, unsent->bytes + more);
 }
 
@@ -152,7 +154,7 @@ static ssize_t read_out(nghttp2_session *session, int32_t id, uint8_t *bytes, si
 }
 
 /* Without memory even for that the connection ends: nobody is to wait for an answer. */
-static void reset(struct http2_stream *s, uint32_t code)
+static void http2_stream_reset(struct http2_stream *s, uint32_t code)
 {
     if (nghttp2_submit_rst_stream(s->conn->session, NGHTTP2_FLAG_NONE, s->id, code) != 0)
         s->conn->over = true;
@@ -173,7 +175,7 @@ static void submit_headers(struct http2_stream *s, bool with_body)
     s->taken_us = clock_now_us();
     if (s->headers.failed || s->trailers.failed ||
         nghttp2_submit_response(s->conn->session, s->id, nv, count, with_body ? &out : NULL) != 0)
-        reset(s, NGHTTP2_INTERNAL_ERROR);
+        http2_stream_reset(s, NGHTTP2_INTERNAL_ERROR);
 }
 
 static void add_out(struct http2_stream *s, const char *bytes, size_t len)
@@ -181,21 +183,22 @@ static void add_out(struct http2_stream *s, const char *bytes, size_t len)
     if (evbuffer_get_length(s->out) == 0)
         s->taken_us = clock_now_us();
     if (len > 0 && evbuffer_add(s->out, bytes, len) != 0)
-        reset(s, NGHTTP2_INTERNAL_ERROR);
+        http2_stream_reset(s, NGHTTP2_INTERNAL_ERROR);
     else
         add_unsent(s, len);
 }
 
-static void via_reply(struct http_exchange *x, int status, const char *body, size_t len)
+static void http2_stream_via_reply(struct http_exchange *x, int status, const char *body,
+                                   size_t len)
 {
-    struct http2_stream *s = inside(x);
+    struct http2_stream *s = http2_stream_inside(x);
     char length[24];
     (void)status; /* the exchange has it */
     http2_conn_enter(s->conn);
     s->finished = true;
     if (strcmp(x->method, "HEAD") == 0) {
         snprintf(length, sizeof length, "%zu", len);
-        via_add_header(x, "Content-Length", length);
+        http2_stream_via_add_header(x, "Content-Length", length);
         len = 0;
     }
     add_out(s, body, len);
@@ -203,17 +206,17 @@ static void via_reply(struct http_exchange *x, int status, const char *body, siz
     http2_conn_flush(s->conn);
 }
 
-static void via_stream_start(struct http_exchange *x)
+static void http2_stream_via_stream_start(struct http_exchange *x)
 {
-    struct http2_stream *s = inside(x);
+    struct http2_stream *s = http2_stream_inside(x);
     http2_conn_enter(s->conn);
     submit_headers(s, true);
     http2_conn_flush(s->conn);
 }
 
-static void via_stream_write(struct http_exchange *x, const char *bytes, size_t len)
+static void http2_stream_via_stream_write(struct http_exchange *x, const char *bytes, size_t len)
 {
-    struct http2_stream *s = inside(x);
+    struct http2_stream *s = http2_stream_inside(x);
     if (s->finished)
         return;
     http2_conn_enter(s->conn);
@@ -222,9 +225,9 @@ static void via_stream_write(struct http_exchange *x, const char *bytes, size_t 
     http2_conn_flush(s->conn);
 }
 
-static void via_stream_end(struct http_exchange *x, bool cut)
+static void http2_stream_via_stream_end(struct http_exchange *x, bool cut)
 {
-    struct http2_stream *s = inside(x);
+    struct http2_stream *s = http2_stream_inside(x);
     http2_conn_enter(s->conn);
     (void)cut; /* the stream's own end says it all */
     s->finished = true;
@@ -232,23 +235,23 @@ static void via_stream_end(struct http_exchange *x, bool cut)
     http2_conn_flush(s->conn);
 }
 
-static size_t via_stream_waiting(const struct http_exchange *x)
+static size_t http2_stream_via_stream_waiting(const struct http_exchange *x)
 {
-    return evbuffer_get_length(inside(x)->out);
+    return evbuffer_get_length(http2_stream_inside(x)->out);
 }
 
 static const struct http_transport http2 = {
-    .peer = via_peer,
-    .header = via_header,
-    .take_body = via_take_body,
-    .add_header = via_add_header,
-    .add_trailer = via_add_trailer,
-    .reply = via_reply,
-    .stream_start = via_stream_start,
-    .stream_write = via_stream_write,
-    .stream_end = via_stream_end,
-    .stream_waiting = via_stream_waiting,
-    .unsent = via_unsent,
+    .peer = http2_stream_via_peer,
+    .header = http2_stream_via_header,
+    .take_body = http2_stream_via_take_body,
+    .add_header = http2_stream_via_add_header,
+    .add_trailer = http2_stream_via_add_trailer,
+    .reply = http2_stream_via_reply,
+    .stream_start = http2_stream_via_stream_start,
+    .stream_write = http2_stream_via_stream_write,
+    .stream_end = http2_stream_via_stream_end,
+    .stream_waiting = http2_stream_via_stream_waiting,
+    .unsent = http2_stream_via_unsent,
 };
 
 /* The life of a stream */
@@ -383,12 +386,12 @@ static void refuse_for(struct http2_stream *s, const struct err *e, const char *
 {
     s->refused = true;
     if (s->started)
-        reset(s, NGHTTP2_CANCEL);
+        http2_stream_reset(s, NGHTTP2_CANCEL);
     else
         http_fail(&s->public, e, code);
 }
 
-static void refuse(struct http2_stream *s, enum status code, const char *why)
+static void http2_stream_refuse(struct http2_stream *s, enum status code, const char *why)
 {
     struct err e;
     err_set(&e, code, "%s", why);
@@ -411,7 +414,7 @@ static bool is_probe(const char *path)
 
 /* Why it cannot be served at all; NULL: it can. Whether there is room for its answer is asked when
  * that is there, and its size known. */
-static const struct err *refusal(const struct http2_stream *s)
+static const struct err *http2_stream_refusal(const struct http2_stream *s)
 {
     static const struct err headers = {STATUS_TOO_LARGE, "",
                                        "the request's headers are too many or too long"};
@@ -433,7 +436,7 @@ static const struct err *refusal(const struct http2_stream *s)
 }
 
 /* Headers are there. The query is cut off the path, where both stand in one field. */
-static void begin(struct http2_stream *s)
+static void http2_stream_begin(struct http2_stream *s)
 {
     struct http_exchange *x = &s->public;
     struct http2_set *set = s->conn->set;
@@ -447,7 +450,7 @@ static void begin(struct http2_stream *s)
     x->path = path ? path : "";
     x->query = query;
     http_name_request(x, s->request_id);
-    x->refused = refusal(s);
+    x->refused = http2_stream_refusal(s);
     s->refused = x->refused != NULL;
     set->handler(set->arg, x);
 }
@@ -478,11 +481,11 @@ static void arrived(struct http2_stream *s)
     if (s->refused || s->finished)
         return;
     if (s->body_bytes > LIMIT_BODY_BYTES)
-        refuse(s, STATUS_TOO_LARGE, "the body is larger than this server takes");
+        http2_stream_refuse(s, STATUS_TOO_LARGE, "the body is larger than this server takes");
     else if (s->no_room)
         refuse_room(s);
     else if (s->no_memory)
-        refuse(s, STATUS_NO_MEMORY, "no memory for the request");
+        http2_stream_refuse(s, STATUS_NO_MEMORY, "no memory for the request");
     else if (s->public.arrived)
         s->public.arrived(&s->public, s->whole);
 }
@@ -498,7 +501,7 @@ bool http2_stream_act(struct http2_stream *s)
         return true;
     }
     if (s->has_headers && !s->begun)
-        begin(s);
+        http2_stream_begin(s);
     if (s->came && s->begun)
         arrived(s);
     drop_unwanted(s);
@@ -516,9 +519,9 @@ void http2_stream_tick(struct http2_stream *s, int64_t now_us)
     bool late = now_us - s->timeline.at_us[TIMELINE_RECEIVED] > LIMIT_REQUEST_SECONDS * SECOND_US ||
                 now_us - s->progress_us > LIMIT_IDLE_SECONDS * SECOND_US;
     if (late && !s->begun) /* its headers have not come whole */
-        reset(s, NGHTTP2_CANCEL);
+        http2_stream_reset(s, NGHTTP2_CANCEL);
     else if (late && !s->whole && !s->started && !s->refused && !s->public.unhurried)
-        refuse(s, STATUS_TIMEOUT, "the request did not arrive in time");
+        http2_stream_refuse(s, STATUS_TIMEOUT, "the request did not arrive in time");
     if (evbuffer_get_length(s->out) > 0 && now_us - s->taken_us > LIMIT_WRITE_SECONDS * SECOND_US)
-        reset(s, NGHTTP2_CANCEL);
+        http2_stream_reset(s, NGHTTP2_CANCEL);
 }

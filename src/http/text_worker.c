@@ -61,14 +61,14 @@ static int64_t thread_us(void)
     return t.tv_sec * INT64_C(1000000) + t.tv_nsec / 1000;
 }
 
-static void work(struct text_job *job)
+static void text_worker_work(struct text_job *job)
 {
     int64_t before = thread_us();
     job->work(job);
     job->cost_us = thread_us() - before;
 }
 
-static void *run(void *arg)
+static void *text_worker_run(void *arg)
 {
     struct lane *l = arg;
     uint64_t job;
@@ -77,7 +77,7 @@ static void *run(void *arg)
         setpriority(PRIO_PROCESS, 0, SLOW_NICE); /* of this thread */
     for (;;) {
         while (ring_pop(&l->jobs, &job)) {
-            work(job_of(job));
+            text_worker_work(job_of(job));
             REQUIRE(ring_push(&l->results, job, NULL));
             wake_signal(&l->has_results);
         }
@@ -90,7 +90,7 @@ static void *run(void *arg)
 
 /* ---- the lines ---- */
 
-static bool is_long(const struct text_job *job)
+static bool text_worker_is_long(const struct text_job *job)
 {
     return job->bytes > LIMIT_BODY_USUAL && !job->never_slow;
 }
@@ -98,7 +98,8 @@ static bool is_long(const struct text_job *job)
 /* The long ones of a client have a line of their own, so that no short one waits behind them. */
 static bool same_line(const struct text_job *a, const struct text_job *b)
 {
-    return memcmp(&a->client, &b->client, sizeof a->client) == 0 && is_long(a) == is_long(b);
+    return memcmp(&a->client, &b->client, sizeof a->client) == 0 &&
+           text_worker_is_long(a) == text_worker_is_long(b);
 }
 
 static void append_line(struct text_worker *w, struct text_job *first)
@@ -162,14 +163,14 @@ static void lead(struct text_job *next, const struct text_job *first)
 }
 
 /* His account; `spent` runs out with time. */
-static bool is_over(const struct text_worker *w, const struct text_job *job)
+static bool text_worker_is_over(const struct text_worker *w, const struct text_job *job)
 {
     return client_buckets_held(w->spent, &job->client, clock_now_us()) > LIMIT_TEXT_BURST_US;
 }
 
 static bool is_slow(const struct text_worker *w, const struct text_job *job)
 {
-    return !job->never_slow && (is_long(job) || is_over(w, job));
+    return !job->never_slow && (text_worker_is_long(job) || text_worker_is_over(w, job));
 }
 
 static bool line_runs(const struct text_worker *w, const struct text_job *job)
@@ -354,12 +355,12 @@ void text_worker_refund(struct text_worker *w, struct text_job *job)
 
 /* ---- the beginning and the end ---- */
 
-static enum status start_thread(struct lane *l, struct err *err)
+static enum status text_worker_start_thread(struct lane *l, struct err *err)
 {
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are the I/O thread's */
-    int e = pthread_create(&l->thread, NULL, run, l);
+    int e = pthread_create(&l->thread, NULL, text_worker_run, l);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (e)
         return err_set(err, STATUS_NO_MEMORY, "cannot start a text worker: %s", strerror(e));
@@ -377,10 +378,11 @@ static enum status open_lane(struct lane *l, struct event_base *base, struct err
     l->results_event = event_new(base, l->has_results.fd, EV_READ | EV_PERSIST, on_results, l);
     if (!l->results_event || event_add(l->results_event, NULL))
         return err_set(err, STATUS_NO_MEMORY, "no memory for the text workers");
-    return start_thread(l, err);
+    return text_worker_start_thread(l, err);
 }
 
-static enum status open_all(struct text_worker *w, struct event_base *base, struct err *err)
+static enum status text_worker_open_all(struct text_worker *w, struct event_base *base,
+                                        struct err *err)
 {
     enum status st = client_buckets_open(&w->spent, METERED_CLIENTS, LIMIT_TEXT_US_PER_SECOND, err);
     for (int i = 0; i < LANES && st == STATUS_OK; i++)
@@ -403,7 +405,7 @@ enum status text_worker_open(struct text_worker **out, struct event_base *base, 
         l->slow = i == LANE_SLOW;
         l->has_jobs.fd = l->has_results.fd = -1;
     }
-    enum status st = open_all(w, base, err);
+    enum status st = text_worker_open_all(w, base, err);
     if (st) {
         text_worker_close(w);
         return st;

@@ -14,8 +14,8 @@
 static const unsigned char protocols[] = {2, 'h', '2'};
 
 /* A client that offers no HTTP/2 ends here, with the alert that says so. */
-static int choose(SSL *ssl, const unsigned char **out, unsigned char *out_len,
-                  const unsigned char *offered, unsigned offered_len, void *arg)
+static int tls_choose(SSL *ssl, const unsigned char **out, unsigned char *out_len,
+                      const unsigned char *offered, unsigned offered_len, void *arg)
 {
     (void)ssl;
     (void)arg;
@@ -24,7 +24,7 @@ static int choose(SSL *ssl, const unsigned char **out, unsigned char *out_len,
     return st == OPENSSL_NPN_NEGOTIATED ? SSL_TLSEXT_ERR_OK : SSL_TLSEXT_ERR_ALERT_FATAL;
 }
 
-static enum status fail(struct err *err, const char *flag, const char *path)
+static enum status tls_fail(struct err *err, const char *flag, const char *path)
 {
     char why[160];
     ERR_error_string_n(ERR_peek_last_error(), why, sizeof why);
@@ -47,9 +47,9 @@ static enum status use_files(SSL_CTX *tls, const char *cert, const char *key, st
 {
     SSL_CTX_set_default_passwd_cb(tls, no_password);
     if (SSL_CTX_use_certificate_chain_file(tls, cert) != 1)
-        return fail(err, "--tls-cert", cert);
+        return tls_fail(err, "--tls-cert", cert);
     if (SSL_CTX_use_PrivateKey_file(tls, key, SSL_FILETYPE_PEM) != 1)
-        return fail(err, "--tls-key", key);
+        return tls_fail(err, "--tls-key", key);
     if (SSL_CTX_check_private_key(tls) != 1)
         return err_param(err, STATUS_INVALID, "--tls-key", "--tls-key %s: is not the key of %s",
                          key, cert);
@@ -67,7 +67,7 @@ enum status tls_open(SSL_CTX **out, const char *cert, const char *key, struct er
         SSL_CTX_free(tls);
         return st;
     }
-    SSL_CTX_set_alpn_select_cb(tls, choose, NULL);
+    SSL_CTX_set_alpn_select_cb(tls, tls_choose, NULL);
     SSL_CTX_set_mode(tls, SSL_MODE_RELEASE_BUFFERS);
     /* sessions are resumed by the tickets of clients; 20,000 of those without would be kept here */
     SSL_CTX_set_session_cache_mode(tls, SSL_SESS_CACHE_OFF);

@@ -49,7 +49,7 @@ static void close_accept(struct tls_accept *a)
     mem_free(a);
 }
 
-static void fail(struct tls_accept *a)
+static void tls_accept_fail(struct tls_accept *a)
 {
     struct tls_accepts *of = a->of;
     struct client who = a->who;
@@ -66,7 +66,7 @@ static void succeed(struct tls_accept *a)
 }
 
 /* On a worker. */
-static void step(struct text_job *job)
+static void tls_accept_step(struct text_job *job)
 {
     struct tls_accept *a = accept_of(job);
     int rc = SSL_do_handshake(a->ssl), why = SSL_get_error(a->ssl, rc);
@@ -86,7 +86,7 @@ static void wait_until_ready(struct tls_accept *a)
     short what = a->state == WANTS_WRITE ? EV_WRITE : EV_READ;
     event_assign(&a->ready, a->of->base, a->fd, what, on_ready, a);
     if (left_us <= 0 || event_add(&a->ready, &left) != 0)
-        fail(a);
+        tls_accept_fail(a);
 }
 
 static void on_step(struct text_job *job)
@@ -98,7 +98,7 @@ static void on_step(struct text_job *job)
     else if (a->state == MADE)
         succeed(a);
     else if (a->state == FAILED)
-        fail(a);
+        tls_accept_fail(a);
     else
         wait_until_ready(a);
 }
@@ -114,7 +114,7 @@ static void on_ready(evutil_socket_t fd, short what, void *arg)
     log_info("connection.refused", "reason=\"%s\"",
              what & EV_TIMEOUT ? "its TLS handshake took too long"
                                : "too many wait for the workers");
-    fail(a);
+    tls_accept_fail(a);
 }
 
 /* An address has an account and a line of its own for handshakes: its texts have theirs. */
@@ -135,7 +135,7 @@ bool tls_accept_start(struct tls_accepts *of, SSL_CTX *tls, int fd, const struct
     }
     SSL_set_accept_state(ssl);
     a->job = (struct text_job){
-        .work = step, .done = on_step, .client = account_of(who), .no_text = true};
+        .work = tls_accept_step, .done = on_step, .client = account_of(who), .no_text = true};
     a->who = *who;
     a->of = of;
     a->ssl = ssl;

@@ -29,7 +29,7 @@ static bool same(const struct client *a, const struct client *b)
     return memcmp(a, b, sizeof *a) == 0;
 }
 
-static void start(struct tls_limit *h, int fd, const struct client *who)
+static void tls_limit_start(struct tls_limit *h, int fd, const struct client *who)
 {
     allowance_use(&h->time_us, h->o.cost_us);
     h->last = *who;
@@ -58,14 +58,14 @@ static void wait_for_time(struct tls_limit *h)
         event_add(h->timer, &tv);
 }
 
-static void on_timer(evutil_socket_t fd, short what, void *arg)
+static void tls_limit_on_timer(evutil_socket_t fd, short what, void *arg)
 {
     struct tls_limit *h = arg;
     (void)fd;
     (void)what;
     while (h->n > 0 && allowance_has(&h->time_us)) {
         struct waiting w = take_next(h);
-        start(h, w.fd, &w.who);
+        tls_limit_start(h, w.fd, &w.who);
     }
     wait_for_time(h);
 }
@@ -81,7 +81,7 @@ static bool has_place(const struct tls_limit *h, const struct client *who)
 void tls_limit_add(struct tls_limit *h, int fd, const struct client *who)
 {
     if (h->n == 0 && allowance_has(&h->time_us)) {
-        start(h, fd, who);
+        tls_limit_start(h, fd, who);
         return;
     }
     if (!has_place(h, who)) {
@@ -112,7 +112,7 @@ enum status tls_limit_open(struct tls_limit **out, const struct tls_limit_option
         h->o = *o;
         /* what a second without any saves up may come at once */
         allowance_init(&h->time_us, LIMIT_TLS_US_PER_SECOND, LIMIT_TLS_US_PER_SECOND);
-        h->timer = evtimer_new(o->base, on_timer, h);
+        h->timer = evtimer_new(o->base, tls_limit_on_timer, h);
     }
     if (!h || !h->timer) {
         mem_free(h);

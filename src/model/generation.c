@@ -5,8 +5,9 @@ static const char *const sources[] = {
     [MODEL_FOLDER] = "generation_config.json",
 };
 
-static enum status read_one(struct sampling_values *out, enum sampling_param p,
-                            const struct gguf *g, enum model_source source, struct err *err)
+static enum status generation_read_one(struct sampling_values *out, enum sampling_param p,
+                                       const struct gguf *g, enum model_source source,
+                                       struct err *err)
 {
     const struct sampling_row *row = &sampling_rows[p];
     float value;
@@ -32,7 +33,7 @@ enum status generation_read(struct sampling_values *out, const struct gguf *g,
 {
     *out = (struct sampling_values){0};
     for (int p = 0; p < SAMPLING_PARAMS; p++) {
-        enum status st = read_one(out, p, g, source, err);
+        enum status st = generation_read_one(out, p, g, source, err);
         if (st)
             return st;
     }

@@ -46,7 +46,7 @@ static void q8_0_block(unsigned char *out, const float *x)
 }
 
 /* The value with the largest magnitude, the first of several, with its sign. */
-static float extreme(const float *x)
+static float quantize_extreme(const float *x)
 {
     float most = 0, value = 0;
     for (int i = 0; i < BLOCK; i++) {
@@ -67,7 +67,7 @@ static unsigned char nibble(float x)
 /* | scale, F16 | 16 bytes: values 0..15 in the low halves, 16..31 in the high | */
 static void q4_0_block(unsigned char *out, const float *x)
 {
-    float d = extreme(x) / -8;
+    float d = quantize_extreme(x) / -8;
     float id = d != 0 ? 1 / d : 0;
     uint16_t scale = half_from_float(d);
     memcpy(out, &scale, sizeof scale);

@@ -133,7 +133,7 @@ static size_t size_as(const struct tensor *t, enum tensor_type type)
     return rows * tensor_row_bytes(type, (size_t)t->dims[0]);
 }
 
-static size_t padded(size_t size)
+static size_t requantize_padded(size_t size)
 {
     return (size + LINE - 1) / LINE * LINE;
 }
@@ -144,7 +144,7 @@ static enum status map_copies(struct recast *r, const struct gguf *g, enum tenso
     for (size_t i = 0; i < gguf_tensor_count(g); i++) {
         const struct tensor *t = gguf_tensor_at(g, i);
         enum tensor_type type = requantize_choose(g, t, wanted);
-        r->bytes += type == t->type ? 0 : padded(size_as(t, type));
+        r->bytes += type == t->type ? 0 : requantize_padded(size_as(t, type));
     }
     if (r->bytes > mem_available())
         return err_set(err, STATUS_NO_MEMORY, "weights as %s need %.1f MiB, %.1f MiB are available",
@@ -164,7 +164,7 @@ static enum status map_copies(struct recast *r, const struct gguf *g, enum tenso
 /* The whole pages inside the tensor's bytes are not needed again. Those of a file stay in its
  * cache.
  */
-static void give_back(const struct tensor *t)
+static void requantize_give_back(const struct tensor *t)
 {
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), p = (uintptr_t)t->data;
     uintptr_t begin = (p + page - 1) / page * page, end = (p + t->size) / page * page;
@@ -194,19 +194,19 @@ static enum status fill_copies(struct recast *r, const struct gguf *g, struct te
                              "%s: tensor %s: expected values that %s can hold, found one that is "
                              "not finite or too large",
                              gguf_path(g), t->name, tensor_type_name(type));
-        give_back(t);
+        requantize_give_back(t);
         tensors[i].type = type;
         tensors[i].data = r->copies + at;
         tensors[i].size = size_as(t, type);
-        at += padded(tensors[i].size);
+        at += requantize_padded(tensors[i].size);
         if (o->progress)
             o->progress(o->arg, "quantising weights", (double)at / (double)r->bytes);
     }
     return STATUS_OK;
 }
 
-static enum status assemble(struct gguf **g, struct recast *r, const struct tensor *tensors,
-                            struct err *err)
+static enum status requantize_assemble(struct gguf **g, struct recast *r,
+                                       const struct tensor *tensors, struct err *err)
 {
     struct gguf_assembly a = {
         .path = gguf_path(*g),
@@ -241,7 +241,7 @@ enum status requantize_model(struct gguf **g, const struct requantize_options *o
     if (!st)
         st = fill_copies(r, *g, tensors, o, pool, err);
     if (!st)
-        st = assemble(g, r, tensors, err);
+        st = requantize_assemble(g, r, tensors, err);
     if (st && r)
         recast_close(r);
     pool_destroy(pool);

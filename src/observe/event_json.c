@@ -17,7 +17,7 @@ static const char *truth(bool b)
     return b ? "true" : "false";
 }
 
-static void put_text(struct buf *out, const char *name, const char *value)
+static void event_json_put_text(struct buf *out, const char *name, const char *value)
 {
     buf_printf(out, ",\"%s\":", name);
     json_put(out, value);
@@ -38,9 +38,9 @@ static void put_sampling(struct buf *out, const struct sampling *p)
 static void put_loaded(struct buf *out, const struct server_view *v)
 {
     const struct engine_info *i = &v->info;
-    put_text(out, "model", v->model_name);
-    put_text(out, "policy", i->policy);
-    put_text(out, "profile", i->profile);
+    event_json_put_text(out, "model", v->model_name);
+    event_json_put_text(out, "policy", i->policy);
+    event_json_put_text(out, "profile", i->profile);
     buf_printf(out,
                ",\"n_ctx\":%u,\"slots\":%u,\"threads\":%d,\"kv_blocks\":%u,\"prefix_cache\":%s,"
                "\"max_decode_gap_ms\":%lld,\"max_queued_requests\":%u",
@@ -54,14 +54,14 @@ void event_json_put_server(struct buf *out, const struct server_view *v)
     char levels[128];
     buf_puts(out, "{\"version\":");
     json_put(out, version_number());
-    put_text(out, "commit", version_commit());
-    put_text(out, "engine", v->engine_name);
-    put_text(out, "cpu", cpu_levels_text(v->cpu_levels, levels, sizeof levels));
-    put_text(out, "kv_type", kv_layout_names[v->kv_type]);
+    event_json_put_text(out, "commit", version_commit());
+    event_json_put_text(out, "engine", v->engine_name);
+    event_json_put_text(out, "cpu", cpu_levels_text(v->cpu_levels, levels, sizeof levels));
+    event_json_put_text(out, "kv_type", kv_layout_names[v->kv_type]);
     if (v->engine)
         put_loaded(out, v);
     buf_printf(out, ",\"now_ms\":%" PRId64, clock_unix_us() / 1000);
-    put_text(out, "state", v->state);
+    event_json_put_text(out, "state", v->state);
     buf_putc(out, '}');
 }
 
@@ -78,18 +78,18 @@ void event_json_put_stats(struct buf *out, const struct server_view *v, struct e
     seen.window_us = event_window_slide(window, now_us, views);
     seen.window = views;
     buf_printf(out, "{\"now_ms\":%" PRId64, clock_unix_us() / 1000);
-    put_text(out, "state", v->state);
+    event_json_put_text(out, "state", v->state);
     measurements_json(out, MEASUREMENTS_LIVE, &seen);
     buf_putc(out, '}');
 }
 
 /* --- waiting -------------------------------------------------------------------------------- */
 
-static void put_waiting(struct buf *out, const struct server_view_waiting *w)
+static void event_json_own_put_waiting(struct buf *out, const struct server_view_waiting *w)
 {
     buf_puts(out, "{\"id\":");
     json_put(out, w->id);
-    put_text(out, "request_id", w->request_id);
+    event_json_put_text(out, "request_id", w->request_id);
     buf_puts(out, ",\"waited_ms\":");
     json_put_ms(out, clock_now_us() - w->queued_us);
     buf_printf(out, ",\"prompt_tokens\":%u,\"ahead\":%u}", w->prompt_tokens, w->ahead);
@@ -100,7 +100,7 @@ void event_json_put_waiting(struct buf *out, const struct server_view_waiting *w
     buf_puts(out, "{\"requests\":[");
     for (uint32_t i = 0; i < n && i < LIMIT_LIVE_REQUESTS; i++) {
         buf_puts(out, i > 0 ? "," : "");
-        put_waiting(out, &w[i]);
+        event_json_own_put_waiting(out, &w[i]);
     }
     buf_printf(out, "],\"count\":%u}", n);
 }

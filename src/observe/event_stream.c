@@ -42,7 +42,7 @@ static void event_end(struct buf *out)
     buf_puts(out, "\n\n");
 }
 
-static struct server_view look(const struct event_stream_live *live)
+static struct server_view event_stream_look(const struct event_stream_live *live)
 {
     struct server_view v;
     live->of->look(live->of->arg, &v);
@@ -71,7 +71,7 @@ static void put_stats(struct buf *out, const struct server_view *v, struct event
 }
 
 /* How many events: none when nobody waits and the last one said so. */
-static uint32_t put_waiting(struct buf *out, struct event_stream_live *live)
+static uint32_t event_stream_put_waiting(struct buf *out, struct event_stream_live *live)
 {
     struct server_view_waiting waiting[LIMIT_LIVE_REQUESTS];
     uint32_t n = live->of->waiting(live->of->arg, waiting);
@@ -114,7 +114,7 @@ static void sweep(struct event_stream_live *live)
     e->ended(e->arg);
 }
 
-static void on_ended(struct http_exchange *x, bool gone)
+static void event_stream_on_ended(struct http_exchange *x, bool gone)
 {
     struct listener *l = x->user;
     log_info("live.end", "request_id=%s gone=%d seconds=%.1f missed=%llu", x->request_id, gone,
@@ -126,7 +126,7 @@ static void on_ended(struct http_exchange *x, bool gone)
 /* --- telling -------------------------------------------------------------------------------- */
 
 /* Whole events or nothing: a reader that does not read costs LIMIT_LIVE_BUFFER bytes. */
-static void tell(struct listener *l, const struct buf *events, uint32_t n)
+static void event_stream_tell(struct listener *l, const struct buf *events, uint32_t n)
 {
     char missed[64];
     int len = 0;
@@ -151,7 +151,7 @@ static void tell_all(struct event_stream_live *live, struct buf *events, uint32_
     live->telling++;
     for (struct listener *l = live->first; l; l = l->next)
         if (l->x)
-            tell(l, events, n);
+            event_stream_tell(l, events, n);
     live->telling--;
     buf_fini(events);
     sweep(live);
@@ -163,9 +163,9 @@ static void on_second(evutil_socket_t fd, short what, void *arg)
     struct buf out = {0};
     (void)fd;
     (void)what;
-    const struct server_view v = look(live);
+    const struct server_view v = event_stream_look(live);
     put_stats(&out, &v, &live->window);
-    uint32_t n = 1 + put_waiting(&out, live);
+    uint32_t n = 1 + event_stream_put_waiting(&out, live);
     tell_all(live, &out, n);
 }
 
@@ -215,7 +215,7 @@ void event_stream_changed(struct event_stream *e)
     struct buf out = {0};
     if (!e->live || e->live->ended)
         return;
-    const struct server_view v = look(e->live);
+    const struct server_view v = event_stream_look(e->live);
     put_server(&out, &v);
     tell_all(e->live, &out, 1);
     if (e->live && v.draining)
@@ -251,7 +251,7 @@ static struct listener *open_listener(struct event_stream *e, struct http_exchan
         l->next->prev = l;
     e->live->first = l;
     x->user = l;
-    x->ended = on_ended;
+    x->ended = event_stream_on_ended;
     return l;
 }
 
@@ -268,7 +268,7 @@ static void greet(struct listener *l)
     struct http_exchange *x = l->x;
     struct buf out = {0};
     struct err e;
-    const struct server_view v = look(l->live);
+    const struct server_view v = event_stream_look(l->live);
     put_server(&out, &v);
     put_recent(&out, v.recent);
     put_stats(&out, &v, &l->live->window);

@@ -10,8 +10,8 @@ static struct event_window_sample *sample_at(struct event_window *w, uint32_t i)
     return &w->samples[i % EVENT_WINDOW_SAMPLES];
 }
 
-static void take(struct event_window *w, int64_t now_us,
-                 const struct histogram_view views[EVENT_WINDOW_VIEWS])
+static void event_window_take(struct event_window *w, int64_t now_us,
+                              const struct histogram_view views[EVENT_WINDOW_VIEWS])
 {
     struct event_window_sample *s = sample_at(w, w->n++);
     s->at_us = now_us;
@@ -89,7 +89,7 @@ int64_t event_window_slide(struct event_window *w, int64_t now_us,
                            struct histogram_view views[EVENT_WINDOW_VIEWS])
 {
     if (w->n == 0 || now_us - sample_at(w, w->n - 1)->at_us >= EVERY_US)
-        take(w, now_us, views);
+        event_window_take(w, now_us, views);
     const struct event_window_sample *since = oldest(w, now_us);
     for (int i = 0; i < EVENT_WINDOW_VIEWS; i++)
         histogram_subtract(&views[i], &since->views[i]);

@@ -165,7 +165,7 @@ static bool step_error(const struct server_view *v, uint32_t i, struct sample *o
 
 /* --- with labels ---------------------------------------------------------------------------- */
 
-static bool part(const struct server_view *v, uint32_t i, struct sample *out)
+static bool measurements_part(const struct server_view *v, uint32_t i, struct sample *out)
 {
     if (i >= METRICS_PARTS)
         return false;
@@ -190,7 +190,7 @@ static const char *put_status(struct sample *out, int http_status)
     return out->text;
 }
 
-static bool refusal(const struct server_view *v, uint32_t i, struct sample *out)
+static bool measurements_refusal(const struct server_view *v, uint32_t i, struct sample *out)
 {
     const struct metrics *m = v->metrics;
     const struct metrics_refusal memory[] = {
@@ -208,7 +208,7 @@ static bool refusal(const struct server_view *v, uint32_t i, struct sample *out)
 }
 
 /* What the page draws: those that come again later, those that need another server, the rest. */
-static bool refused(const struct server_view *v, uint32_t i, struct sample *out)
+static bool measurements_refused(const struct server_view *v, uint32_t i, struct sample *out)
 {
     static const struct {
         int http_status;
@@ -251,9 +251,10 @@ static const struct row rows[] = {
     {COUNTER, COUNT, "firstlight_log_lines_dropped_total",
      "Log lines lost because nobody read them in time.", .compute = log_dropped, .early = true},
     {COUNTER, COUNT, "firstlight_requests_refused_total",
-     "Requests that were not taken, by status and why.", .at = refusal,
+     "Requests that were not taken, by status and why.", .at = measurements_refusal,
      .labels = {"status", "reason"}, .early = true},
-    {COUNTER, COUNT, NULL, NULL, .at = refused, .labels = {"status"}, LIVE(26, "refused")},
+    {COUNTER, COUNT, NULL, NULL, .at = measurements_refused, .labels = {"status"},
+     LIVE(26, "refused")},
     {GAUGE, BYTES, "firstlight_unsent_memory_bytes", "Of answers that clients have not taken.",
      VALUE(unsent_memory.held), .early = true},
     {GAUGE, BYTES, "firstlight_unsent_memory_most_bytes", "And at most (--max-unsent-memory).",
@@ -357,8 +358,8 @@ static const struct row rows[] = {
      "Per finished request: from its first byte to its last token.", .histogram = METRICS_E2E,
      DEBUG(7, "latencies.e2e")},
     {HISTOGRAM, MICROSECONDS, "firstlight_ttft_part_seconds",
-     "The parts that time to first token is the sum of.", .at = part, .labels = {"part"},
-     DEBUG(1, "latencies"), LIVE_HISTOGRAM(18, "parts", 2)},
+     "The parts that time to first token is the sum of.", .at = measurements_part,
+     .labels = {"part"}, DEBUG(1, "latencies"), LIVE_HISTOGRAM(18, "parts", 2)},
     {HISTOGRAM, MICROSECONDS, "firstlight_step_seconds", "Time of an engine step.",
      .at = step_time, DEBUG(8, "latencies.step"), LIVE_HISTOGRAM(20, "step", 3)},
     {HISTOGRAM, MILLIONTHS, "firstlight_step_prediction_error_ratio",
@@ -368,7 +369,7 @@ static const struct row rows[] = {
 // clang-format on
 #define N_ROWS (sizeof rows / sizeof *rows)
 
-static double read_value(const struct row *r, const struct server_view *v)
+static double measurements_read_value(const struct row *r, const struct server_view *v)
 {
     const char *base = r->base == OF_VIEW ? (const char *)v : (const char *)v->metrics;
     const void *at = base + r->offset;
@@ -399,7 +400,7 @@ static bool read_sample(const struct row *r, const struct server_view *v, uint32
     if (r->kind == HISTOGRAM)
         read_histogram(v, r->histogram, out);
     else
-        out->value = r->compute ? r->compute(v) : read_value(r, v);
+        out->value = r->compute ? r->compute(v) : measurements_read_value(r, v);
     return i == 0;
 }
 
@@ -463,7 +464,8 @@ static void close_object(struct fields *f)
 }
 
 /* `object` is len bytes; 0: the field stands outside of all. */
-static void put_name(struct fields *f, const char *object, size_t len, const char *name)
+static void measurements_put_name(struct fields *f, const char *object, size_t len,
+                                  const char *name)
 {
     bool open = len > 0 && len == f->len && memcmp(object, f->object, len) == 0;
     if (!open) {
@@ -503,9 +505,9 @@ static void put_field(struct fields *f, enum measurements_page page, const struc
     struct sample s;
     for (uint32_t i = 0; read_sample(r, v, i, &s); i++) {
         if (r->labels[0])
-            put_name(f, path, strlen(path), s.labels[0]);
+            measurements_put_name(f, path, strlen(path), s.labels[0]);
         else
-            put_name(f, path, dot ? (size_t)(dot - path) : 0, dot ? dot + 1 : path);
+            measurements_put_name(f, path, dot ? (size_t)(dot - path) : 0, dot ? dot + 1 : path);
         if (r->kind != HISTOGRAM)
             buf_printf(f->out, "%.*f", units[r->unit].decimals, s.value / units[r->unit].to_json);
         else if (v->window && s.window >= 0)

@@ -18,7 +18,7 @@ void metrics_init(struct metrics *m)
     memcpy(m->refusals, usual, sizeof usual);
 }
 
-static void add(struct metrics *m, enum metrics_id id, int64_t us)
+static void metrics_add(struct metrics *m, enum metrics_id id, int64_t us)
 {
     histogram_add(&m->histograms[id], us, 1);
 }
@@ -51,8 +51,8 @@ void metrics_first(struct metrics *m, const struct timeline *t, bool streamed,
     int64_t us[METRICS_TTFT + 1];
     metrics_parts(t, streamed, us);
     for (int i = 0; i <= METRICS_TTFT; i++)
-        add(m, (enum metrics_id)i, us[i]);
-    add(m, METRICS_ADMITTED, us[METRICS_CACHE] + us[METRICS_PREFILL]);
+        metrics_add(m, (enum metrics_id)i, us[i]);
+    metrics_add(m, METRICS_ADMITTED, us[METRICS_CACHE] + us[METRICS_PREFILL]);
     m->prompt_tokens += prompt_tokens;
 }
 
@@ -78,10 +78,10 @@ void metrics_end(struct metrics *m, const struct timeline *t, enum finish_reason
     m->finished[finish]++;
     if (finish != FINISH_STOP && finish != FINISH_LENGTH)
         return;
-    add(m, METRICS_E2E, end - t->at_us[TIMELINE_RECEIVED]);
-    add(m, METRICS_DECODE, end - first);
+    metrics_add(m, METRICS_E2E, end - t->at_us[TIMELINE_RECEIVED]);
+    metrics_add(m, METRICS_DECODE, end - first);
     if (n_tokens > 1)
-        add(m, METRICS_TPOT, (end - first) / (n_tokens - 1));
+        metrics_add(m, METRICS_TPOT, (end - first) / (n_tokens - 1));
 }
 
 void metrics_refuse(struct metrics *m, int http_status, const char *reason)
@@ -116,7 +116,7 @@ void metrics_rate_update(struct metrics_rate *r, double total, int64_t now_us)
     r->at_us = now_us;
 }
 
-static double ended(const struct metrics *m)
+static double metrics_ended(const struct metrics *m)
 {
     uint64_t n = 0;
     for (int i = FINISH_STOP; i <= FINISH_ERROR; i++)
@@ -132,7 +132,7 @@ void metrics_tick(struct metrics *m, const struct engine *e, int64_t now_us)
     engine_usage(e, &usage);
     metrics_rate_update(&m->prompt_rate, (double)stats.prompt_tokens, now_us);
     metrics_rate_update(&m->generated_rate, (double)stats.generated_tokens, now_us);
-    metrics_rate_update(&m->request_rate, ended(m), now_us);
+    metrics_rate_update(&m->request_rate, metrics_ended(m), now_us);
     metrics_rate_update(&m->engine_busy, (double)stats.busy_us / 1e6, now_us);
     metrics_rate_update(&m->workers_busy, (double)usage.busy, now_us);
     metrics_rate_update(&m->workers_capacity, (double)usage.capacity, now_us);

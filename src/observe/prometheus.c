@@ -13,7 +13,7 @@ void prometheus_family(struct buf *out, const char *name, const char *type, cons
 }
 
 /* Before any other of the label's bytes are looked at, they are made UTF-8. */
-static void put_escaped(struct buf *out, const char *text, size_t len)
+static void prometheus_put_escaped(struct buf *out, const char *text, size_t len)
 {
     for (size_t i = 0; i < len; i++) {
         if (text[i] == '\n')
@@ -30,13 +30,13 @@ void prometheus_label(struct buf *labels, const char *name, const char *value)
     struct buf clean = {0};
     utf8_append(&clean, value, strlen(value));
     buf_printf(labels, "%s%s=\"", labels->len > 0 ? "," : "", name);
-    put_escaped(labels, buf_str(&clean), clean.len);
+    prometheus_put_escaped(labels, buf_str(&clean), clean.len);
     buf_putc(labels, '"');
     labels->failed |= clean.failed;
     buf_fini(&clean);
 }
 
-static void put_name(struct buf *out, const char *name, const char *labels)
+static void prometheus_put_name(struct buf *out, const char *name, const char *labels)
 {
     buf_puts(out, name);
     if (labels[0])
@@ -46,13 +46,13 @@ static void put_name(struct buf *out, const char *name, const char *labels)
 
 void prometheus_count(struct buf *out, const char *name, const char *labels, uint64_t value)
 {
-    put_name(out, name, labels);
+    prometheus_put_name(out, name, labels);
     buf_printf(out, "%" PRIu64 "\n", value);
 }
 
 void prometheus_value(struct buf *out, const char *name, const char *labels, double value)
 {
-    put_name(out, name, labels);
+    prometheus_put_name(out, name, labels);
     buf_printf(out, "%.10g\n", value);
 }
 
@@ -68,7 +68,7 @@ static void put_bucket(struct buf *out, const char *name, const char *labels, co
 static void put_sum(struct buf *out, const char *name, const char *labels, uint64_t sum)
 {
     buf_puts(out, name);
-    put_name(out, "_sum", labels);
+    prometheus_put_name(out, "_sum", labels);
     buf_printf(out, "%" PRIu64 ".%06u\n", sum / MILLION, (unsigned)(sum % MILLION));
 }
 
@@ -87,6 +87,6 @@ void prometheus_histogram(struct buf *out, const char *name, const char *labels,
     put_bucket(out, name, labels, "+Inf", v->count);
     put_sum(out, name, labels, v->sum);
     buf_puts(out, name);
-    put_name(out, "_count", labels);
+    prometheus_put_name(out, "_count", labels);
     buf_printf(out, "%" PRIu64 "\n", v->count);
 }

@@ -88,7 +88,7 @@ void trace_line_hash(const struct trace *t, struct trace_line **line, const int3
     *line = l;
 }
 
-static bool push(struct trace *t, struct trace_line *l)
+static bool trace_push(struct trace *t, struct trace_line *l)
 {
     size_t bytes = line_bytes(l->n_hashes);
     bool was_empty;
@@ -107,7 +107,7 @@ static bool push(struct trace *t, struct trace_line *l)
 
 void trace_add(struct trace *t, struct trace_line *take_line)
 {
-    if (take_line && push(t, take_line))
+    if (take_line && trace_push(t, take_line))
         return;
     mem_free(take_line);
     if (atomic_fetch_add(&t->dropped, 1) == 0)
@@ -121,7 +121,7 @@ unsigned long trace_dropped(const struct trace *t)
 
 /* The writer */
 
-static void put_line(const struct trace *t, struct buf *b, const struct trace_line *l)
+static void trace_put_line(const struct trace *t, struct buf *b, const struct trace_line *l)
 {
     int64_t at_us = l->received_us - t->start_us;
     buf_printf(b,
@@ -137,7 +137,7 @@ static void put_line(const struct trace *t, struct buf *b, const struct trace_li
                l->finish ? l->finish : "");
 }
 
-static bool write_all(struct trace *t)
+static bool trace_write_all(struct trace *t)
 {
     const char *at = t->out.data;
     size_t left = t->out.len;
@@ -165,11 +165,11 @@ static void not_written(struct trace *t, int error)
         (void)lseek(t->fd, t->whole, SEEK_SET);
 }
 
-static void flush(struct trace *t)
+static void trace_flush(struct trace *t)
 {
     if (t->out.failed)
         not_written(t, ENOMEM);
-    else if (!write_all(t))
+    else if (!trace_write_all(t))
         not_written(t, errno);
     else
         t->whole += (off_t)t->out.len;
@@ -183,17 +183,17 @@ static void write_waiting(struct trace *t)
     while (ring_pop(&t->lines, &word)) {
         struct trace_line *l = (struct trace_line *)(uintptr_t)word;
         atomic_fetch_sub_explicit(&t->waiting_bytes, line_bytes(l->n_hashes), memory_order_relaxed);
-        put_line(t, &t->out, l);
+        trace_put_line(t, &t->out, l);
         mem_free(l);
         t->n_out++;
         if (t->out.failed || t->out.len >= WRITE_BYTES)
-            flush(t);
+            trace_flush(t);
     }
     if (t->n_out > 0)
-        flush(t);
+        trace_flush(t);
 }
 
-static void *run(void *arg)
+static void *trace_run(void *arg)
 {
     struct trace *t = arg;
     for (;;) {
@@ -218,7 +218,7 @@ static enum status start_writer(struct trace *t, struct err *err)
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    int e = pthread_create(&t->thread, NULL, run, t);
+    int e = pthread_create(&t->thread, NULL, trace_run, t);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (e)
         return err_set(err, STATUS_NO_MEMORY, "cannot start the trace's writer: %s", strerror(e));
@@ -252,7 +252,7 @@ static enum status put_header(struct trace *t, const char *path, struct err *err
                "{\"schema\": \"" TRACE_SCHEMA "\", \"block_tokens\": %d, \"started\": \"%s\", "
                "\"version\": \"%s\"}\n",
                TRACE_BLOCK_TOKENS, date, version_number());
-    if (t->out.failed || !write_all(t))
+    if (t->out.failed || !trace_write_all(t))
         return err_param(err, STATUS_IO, "--record", "--record: cannot write %s: %s", path,
                          t->out.failed ? "no memory" : strerror(errno));
     t->whole = (off_t)t->out.len;
@@ -260,7 +260,7 @@ static enum status put_header(struct trace *t, const char *path, struct err *err
     return STATUS_OK;
 }
 
-static enum status start(struct trace *t, const char *path, struct err *err)
+static enum status trace_start(struct trace *t, const char *path, struct err *err)
 {
     enum status st = wake_init(&t->has_lines, err);
     if (st)
@@ -283,7 +283,7 @@ enum status trace_open(struct trace **out, int take_fd, const char *path, struct
     }
     t->fd = take_fd;
     t->has_lines.fd = -1;
-    enum status st = start(t, path, err);
+    enum status st = trace_start(t, path, err);
     if (st) {
         trace_close(t);
         return st;
@@ -302,7 +302,7 @@ static void stop_writer(struct trace *t)
         return;
     log_warn("trace.dropped", "lines=%lu", dropped);
     buf_printf(&t->out, "{\"dropped\": %lu}\n", dropped);
-    flush(t);
+    trace_flush(t);
 }
 
 void trace_close(struct trace *t)

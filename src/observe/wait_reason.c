@@ -22,7 +22,7 @@ static void put_thousands(struct buf *out, uint64_t n)
 }
 
 /* Up to twelve in letters, as one writes it. */
-static void put_number(struct buf *out, uint64_t n)
+static void wait_reason_put_number(struct buf *out, uint64_t n)
 {
     static const char *const names[] = {"no",    "one",   "two",  "three", "four",   "five",  "six",
                                         "seven", "eight", "nine", "ten",   "eleven", "twelve"};
@@ -47,7 +47,7 @@ static void put_duration(struct buf *out, int64_t us)
 static void put_prompts(struct buf *out, const struct request_wait *w)
 {
     if (w->prompts > 1)
-        put_number(out, w->prompts);
+        wait_reason_put_number(out, w->prompts);
     buf_puts(out, w->prompts > 1 ? " prompts of " : "a prompt of ");
     if (w->prompt_tokens == 1)
         buf_puts(out, "one token");
@@ -65,11 +65,11 @@ static void put_steps(struct buf *out, const struct request_wait *w)
         return;
     }
     buf_puts(out, " while ");
-    put_number(out, w->steps);
+    wait_reason_put_number(out, w->steps);
     buf_puts(out, w->steps == 1 ? " step of other answers ran" : " steps of other answers ran");
 }
 
-static int64_t wait_us(const struct timeline *t)
+static int64_t wait_reason_wait_us(const struct timeline *t)
 {
     int64_t queued = t->at_us[TIMELINE_QUEUED], end = t->at_us[TIMELINE_ADMITTED];
     if (end == 0)
@@ -92,7 +92,7 @@ static const char *lack_of(const struct request_wait *w)
 
 void wait_reason_words(struct buf *out, const struct request_wait *w, const struct timeline *t)
 {
-    int64_t us = wait_us(t);
+    int64_t us = wait_reason_wait_us(t);
     if (us < MS)
         return;
     buf_puts(out, "waited ");

@@ -72,7 +72,8 @@ void sampling_take(struct sampling *s, const struct sampling_values *v)
             sampling_set(s, p, v->value[p]);
 }
 
-static enum status out_of_range(const struct sampling_row *row, double value, struct err *err)
+static enum status sampling_out_of_range(const struct sampling_row *row, double value,
+                                         struct err *err)
 {
     if (row->whole)
         return err_param(err, STATUS_INVALID, row->name, "%s is %.0f, at most %.0f", row->name,
@@ -94,7 +95,7 @@ static enum status check_bias(const struct sampling *s, uint32_t n_vocab, struct
                              "logit_bias names token %d; the vocabulary has %u", s->bias[i].token,
                              n_vocab);
         if (!sampling_row_takes(&row, s->bias[i].bias))
-            return out_of_range(&row, s->bias[i].bias, err);
+            return sampling_out_of_range(&row, s->bias[i].bias, err);
     }
     return STATUS_OK;
 }
@@ -103,6 +104,6 @@ enum status sampling_check(const struct sampling *s, uint32_t n_vocab, struct er
 {
     for (int p = 0; p < SAMPLING_PARAMS; p++)
         if (!sampling_row_takes(&sampling_rows[p], sampling_get(s, p)))
-            return out_of_range(&sampling_rows[p], sampling_get(s, p), err);
+            return sampling_out_of_range(&sampling_rows[p], sampling_get(s, p), err);
     return check_bias(s, n_vocab, err);
 }

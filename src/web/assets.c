@@ -51,7 +51,7 @@ const struct asset *assets_find(const char *name)
 
 /* --- what the request says ------------------------------------------------------------------ */
 
-static bool is_space(char c)
+static bool assets_is_space(char c)
 {
     return c == ' ' || c == '\t';
 }
@@ -60,26 +60,26 @@ static bool is_space(char c)
 static const char *next_element(const char **at, size_t *len)
 {
     const char *s = *at;
-    while (is_space(*s) || *s == ',')
+    while (assets_is_space(*s) || *s == ',')
         s++;
     if (*s == '\0')
         return NULL;
     size_t n = strcspn(s, ",");
     *at = s + n;
-    while (n > 0 && is_space(s[n - 1]))
+    while (n > 0 && assets_is_space(s[n - 1]))
         n--;
     *len = n;
     return s;
 }
 
 /* Its weight (RFC 9110, 12.4.2) is 0: not that one. */
-static bool is_refused(const char *element, size_t len)
+static bool assets_is_refused(const char *element, size_t len)
 {
     const char *parameters = memchr(element, ';', len);
     if (!parameters)
         return false;
     const char *end = element + len, *q = parameters + 1;
-    while (q < end && is_space(*q))
+    while (q < end && assets_is_space(*q))
         q++;
     if (end - q < 3 || (*q != 'q' && *q != 'Q') || q[1] != '=' || q[2] != '0')
         return false;
@@ -96,13 +96,13 @@ bool assets_takes_gzip(const char *accept_encoding)
     size_t len;
     while ((element = next_element(&at, &len))) {
         size_t name = 0;
-        while (name < len && element[name] != ';' && !is_space(element[name]))
+        while (name < len && element[name] != ';' && !assets_is_space(element[name]))
             name++;
         if ((name == 4 && strncasecmp(element, "gzip", 4) == 0) ||
             (name == 6 && strncasecmp(element, "x-gzip", 6) == 0))
-            return !is_refused(element, len);
+            return !assets_is_refused(element, len);
         if (name == 1 && *element == '*')
-            any = !is_refused(element, len);
+            any = !assets_is_refused(element, len);
     }
     return any;
 }

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static enum status io_error(struct err *err, const char *doing)
+static enum status file_map_io_error(struct err *err, const char *doing)
 {
     return err_set(err, errno == ENOENT ? STATUS_NOT_FOUND : STATUS_IO, "cannot %s: %s", doing,
                    strerror(errno));
@@ -30,7 +30,7 @@ static enum status map_descriptor(struct file_map *m, int fd, const char *path, 
 {
     struct stat st;
     if (fstat(fd, &st) != 0)
-        return io_error(err, "stat");
+        return file_map_io_error(err, "stat");
     if (!S_ISREG(st.st_mode))
         return err_set(err, STATUS_INVALID, "expected a regular file, found %s",
                        kind_text(st.st_mode));
@@ -38,7 +38,7 @@ static enum status map_descriptor(struct file_map *m, int fd, const char *path, 
         return STATUS_OK;
     void *map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
     if (map == MAP_FAILED)
-        return io_error(err, "map");
+        return file_map_io_error(err, "map");
     enum status s = map_guard_add(map, (size_t)st.st_size, path, err);
     if (s != STATUS_OK) {
         munmap(map, (size_t)st.st_size);
@@ -55,7 +55,7 @@ enum status file_map_open(struct file_map *m, const char *path, struct err *err)
     *m = (struct file_map){0};
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
-        return io_error(err, "open");
+        return file_map_io_error(err, "open");
     enum status s = map_descriptor(m, fd, path, err);
     close(fd);
     return s;

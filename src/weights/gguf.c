@@ -53,7 +53,7 @@ struct gguf {
     void *take_owned;
 };
 
-static enum status no_memory(struct err *err, const char *what, size_t count)
+static enum status gguf_no_memory(struct err *err, const char *what, size_t count)
 {
     return err_set(err, STATUS_NO_MEMORY, "no memory for the index of %zu %s", count, what);
 }
@@ -86,7 +86,7 @@ static enum status check_version(uint32_t version, struct err *err)
                    version);
 }
 
-static enum status read_header(struct gguf *g, struct gguf_reader *r)
+static enum status gguf_read_header(struct gguf *g, struct gguf_reader *r)
 {
     uint32_t magic;
     uint64_t n_tensors, n_values;
@@ -173,12 +173,12 @@ static enum status read_alignment(struct gguf *g, struct err *err)
     return STATUS_OK;
 }
 
-static enum status read_metadata(struct gguf *g, struct gguf_reader *r)
+static enum status gguf_read_metadata(struct gguf *g, struct gguf_reader *r)
 {
     g->values = mem_array(g->n_values, sizeof *g->values);
     g->by_key = mem_array(g->n_values, sizeof *g->by_key);
     if (!g->values || !g->by_key)
-        return no_memory(r->err, "metadata pairs", g->n_values);
+        return gguf_no_memory(r->err, "metadata pairs", g->n_values);
     enum status s = STATUS_OK;
     for (size_t i = 0; i < g->n_values && s == STATUS_OK; i++)
         s = read_pair(r, i, &g->values[i]);
@@ -191,7 +191,7 @@ static enum status read_metadata(struct gguf *g, struct gguf_reader *r)
 
 /* Tensors. */
 
-static enum status read_name(struct gguf_reader *r, char name[LIMIT_GGUF_TENSOR_NAME + 1])
+static enum status gguf_read_name(struct gguf_reader *r, char name[LIMIT_GGUF_TENSOR_NAME + 1])
 {
     struct gguf_string found;
     enum status s = gguf_reader_string(r, "name", LIMIT_GGUF_TENSOR_NAME, &found);
@@ -225,7 +225,7 @@ static enum status read_dims(struct gguf_reader *r, struct tensor *t)
     return STATUS_OK;
 }
 
-static enum status read_type(struct gguf_reader *r, struct tensor *t)
+static enum status gguf_read_type(struct gguf_reader *r, struct tensor *t)
 {
     uint32_t number;
     enum status s = gguf_reader_u32(r, "type", &number);
@@ -275,11 +275,11 @@ static enum status read_info(struct gguf *g, struct gguf_reader *r, size_t i, ui
 {
     struct tensor *t = &g->tensors[i];
     t->name = g->names[i];
-    enum status s = read_name(r, g->names[i]);
+    enum status s = gguf_read_name(r, g->names[i]);
     if (s == STATUS_OK)
         s = read_dims(r, t);
     if (s == STATUS_OK)
-        s = read_type(r, t);
+        s = gguf_read_type(r, t);
     if (s == STATUS_OK)
         s = gguf_reader_u64(r, "offset", offset);
     if (s == STATUS_OK)
@@ -288,7 +288,8 @@ static enum status read_info(struct gguf *g, struct gguf_reader *r, size_t i, ui
 }
 
 /* Points t->data at `offset` bytes into the file's tensor data. */
-static enum status place(const struct gguf *g, struct tensor *t, uint64_t offset, struct err *err)
+static enum status gguf_place(const struct gguf *g, struct tensor *t, uint64_t offset,
+                              struct err *err)
 {
     size_t start, end;
     if (offset % g->alignment != 0)
@@ -303,7 +304,7 @@ static enum status place(const struct gguf *g, struct tensor *t, uint64_t offset
     return STATUS_OK;
 }
 
-static int compare_tensors(const void *a, const void *b)
+static int gguf_compare_tensors(const void *a, const void *b)
 {
     const struct tensor *const *x = a, *const *y = b;
     return strcmp((*x)->name, (*y)->name);
@@ -313,9 +314,9 @@ static enum status index_tensors(struct gguf *g, struct err *err)
 {
     for (size_t i = 0; i < g->n_tensors; i++)
         g->by_name[i] = &g->tensors[i];
-    qsort(g->by_name, g->n_tensors, sizeof *g->by_name, compare_tensors);
+    qsort(g->by_name, g->n_tensors, sizeof *g->by_name, gguf_compare_tensors);
     for (size_t i = 1; i < g->n_tensors; i++)
-        if (compare_tensors(&g->by_name[i - 1], &g->by_name[i]) == 0)
+        if (gguf_compare_tensors(&g->by_name[i - 1], &g->by_name[i]) == 0)
             return name_tensor(err_set(err, STATUS_INVALID, "expected once, found twice"),
                                g->by_name[i], i, err);
     return STATUS_OK;
@@ -323,7 +324,7 @@ static enum status index_tensors(struct gguf *g, struct err *err)
 
 /* The infos come first and the alignment of what follows them fixes where offsets count from, so
  * the offsets wait in `offsets` until all infos have been read. */
-static enum status read_tensors(struct gguf *g, struct gguf_reader *r, uint64_t *offsets)
+static enum status gguf_read_tensors(struct gguf *g, struct gguf_reader *r, uint64_t *offsets)
 {
     enum status s = STATUS_OK;
     for (size_t i = 0; i < g->n_tensors && s == STATUS_OK; i++)
@@ -336,7 +337,7 @@ static enum status read_tensors(struct gguf *g, struct gguf_reader *r, uint64_t 
         return err_set(r->err, STATUS_INVALID, "the tensors' data would start past 2^64");
     g->data_start &= ~(size_t)(g->alignment - 1);
     for (size_t i = 0; i < g->n_tensors && s == STATUS_OK; i++) {
-        s = place(g, &g->tensors[i], offsets[i], r->err);
+        s = gguf_place(g, &g->tensors[i], offsets[i], r->err);
         s = name_tensor(s, &g->tensors[i], i, r->err);
     }
     return s;
@@ -350,27 +351,27 @@ static enum status alloc_and_read_tensors(struct gguf *g, struct gguf_reader *r)
     uint64_t *offsets = mem_array(g->n_tensors, sizeof *offsets);
     enum status s;
     if (g->tensors && g->by_name && g->names && offsets)
-        s = read_tensors(g, r, offsets);
+        s = gguf_read_tensors(g, r, offsets);
     else
-        s = no_memory(r->err, "tensors", g->n_tensors);
+        s = gguf_no_memory(r->err, "tensors", g->n_tensors);
     mem_free(offsets);
     return s;
 }
 
 /* Opening. */
 
-static enum status parse(struct gguf *g, struct err *err)
+static enum status gguf_own_parse(struct gguf *g, struct err *err)
 {
     struct gguf_reader r = {.bytes = g->bytes, .len = g->len, .pos = 0, .err = err};
-    enum status s = read_header(g, &r);
+    enum status s = gguf_read_header(g, &r);
     if (s == STATUS_OK)
-        s = read_metadata(g, &r);
+        s = gguf_read_metadata(g, &r);
     if (s == STATUS_OK)
         s = alloc_and_read_tensors(g, &r);
     return s;
 }
 
-static enum status create(struct gguf **out, const char *path, struct err *err)
+static enum status gguf_create(struct gguf **out, const char *path, struct err *err)
 {
     struct gguf *g = mem_zalloc(sizeof *g);
     if (g)
@@ -386,12 +387,12 @@ static enum status create(struct gguf **out, const char *path, struct err *err)
 enum status gguf_parse(struct gguf **out, const void *bytes, size_t len, struct err *err)
 {
     struct gguf *g = NULL;
-    enum status s = create(&g, "(memory)", err);
+    enum status s = gguf_create(&g, "(memory)", err);
     if (s != STATUS_OK)
         return s;
     g->bytes = bytes;
     g->file_size = g->len = len;
-    s = parse(g, err);
+    s = gguf_own_parse(g, err);
     if (s == STATUS_OK)
         *out = g;
     else
@@ -402,14 +403,14 @@ enum status gguf_parse(struct gguf **out, const void *bytes, size_t len, struct 
 enum status gguf_open_part(struct gguf **out, const char *path, struct err *err)
 {
     struct gguf *g = NULL;
-    enum status s = create(&g, path, err);
+    enum status s = gguf_create(&g, path, err);
     if (s != STATUS_OK)
         return s;
     s = file_map_open(&g->map, path, err);
     g->bytes = g->map.bytes; /* an empty file is left for check_magic to refuse */
     g->file_size = g->len = g->map.len;
     if (s == STATUS_OK)
-        s = parse(g, err);
+        s = gguf_own_parse(g, err);
     enum status whole = map_guard_check(err); /* zeros are no fault of the format */
     if (s != STATUS_OK || whole != STATUS_OK) {
         if (whole == STATUS_OK)
@@ -432,7 +433,7 @@ static enum status adopt_tensors(struct gguf *g, const struct gguf_assembly *a, 
     g->names = mem_array(g->n_tensors, sizeof *g->names);
     g->offsets = mem_array(g->n_tensors, sizeof *g->offsets);
     if (!g->tensors || !g->by_name || !g->names || !g->offsets)
-        return no_memory(err, "tensors", g->n_tensors);
+        return gguf_no_memory(err, "tensors", g->n_tensors);
     for (size_t i = 0; i < g->n_tensors; i++) {
         size_t len = strlen(a->tensors[i].name);
         REQUIRE(len <= LIMIT_GGUF_TENSOR_NAME);
@@ -448,17 +449,17 @@ static enum status adopt_tensors(struct gguf *g, const struct gguf_assembly *a, 
 enum status gguf_assemble(struct gguf **out, const struct gguf_assembly *a, struct err *err)
 {
     struct gguf *g = NULL;
-    enum status s = create(&g, a->path, err);
+    enum status s = gguf_create(&g, a->path, err);
     if (s != STATUS_OK)
         return s;
     struct gguf_reader r = {.bytes = a->metadata, .len = a->metadata_len, .pos = 0, .err = err};
     g->bytes = a->metadata;
     g->len = a->metadata_len;
     g->file_size = a->file_size;
-    s = read_header(g, &r);
+    s = gguf_read_header(g, &r);
     g->n_tensors = 0; /* those of the metadata's own file are none of ours */
     if (s == STATUS_OK)
-        s = read_metadata(g, &r);
+        s = gguf_read_metadata(g, &r);
     if (s == STATUS_OK)
         s = adopt_tensors(g, a, err);
     if (s != STATUS_OK) {
@@ -537,7 +538,7 @@ const struct tensor *gguf_tensor(const struct gguf *g, const char *name)
     struct tensor wanted = {.name = name};
     const struct tensor *key = &wanted;
     const struct tensor *const *found =
-        bsearch(&key, g->by_name, g->n_tensors, sizeof *g->by_name, compare_tensors);
+        bsearch(&key, g->by_name, g->n_tensors, sizeof *g->by_name, gguf_compare_tensors);
     return found ? *found : NULL;
 }
 
@@ -570,8 +571,8 @@ const struct gguf_value *gguf_value(const struct gguf *g, const char *key)
 
 /* Typed look-ups. */
 
-static enum status find(const struct gguf *g, const char *key, const struct gguf_value **out,
-                        struct err *err)
+static enum status gguf_find(const struct gguf *g, const char *key, const struct gguf_value **out,
+                             struct err *err)
 {
     *out = gguf_value(g, key);
     if (!*out)
@@ -589,7 +590,7 @@ static enum status wrong_type(const char *key, const char *expected, const struc
 enum status gguf_get_u32(const struct gguf *g, const char *key, uint32_t *out, struct err *err)
 {
     const struct gguf_value *v;
-    enum status s = find(g, key, &v, err);
+    enum status s = gguf_find(g, key, &v, err);
     if (s != STATUS_OK)
         return s;
     if (!gguf_type_is_integer(v->type) || v->type == GGUF_BOOL)
@@ -606,7 +607,7 @@ enum status gguf_get_u32(const struct gguf *g, const char *key, uint32_t *out, s
 enum status gguf_get_f32(const struct gguf *g, const char *key, float *out, struct err *err)
 {
     const struct gguf_value *v;
-    enum status s = find(g, key, &v, err);
+    enum status s = gguf_find(g, key, &v, err);
     if (s != STATUS_OK)
         return s;
     if (!gguf_type_is_number(v->type) || v->type == GGUF_BOOL)
@@ -622,7 +623,7 @@ enum status gguf_get_f32(const struct gguf *g, const char *key, float *out, stru
 enum status gguf_get_bool(const struct gguf *g, const char *key, bool *out, struct err *err)
 {
     const struct gguf_value *v;
-    enum status s = find(g, key, &v, err);
+    enum status s = gguf_find(g, key, &v, err);
     if (s != STATUS_OK)
         return s;
     if (v->type != GGUF_BOOL)
@@ -635,7 +636,7 @@ enum status gguf_get_string(const struct gguf *g, const char *key, struct gguf_s
                             struct err *err)
 {
     const struct gguf_value *v;
-    enum status s = find(g, key, &v, err);
+    enum status s = gguf_find(g, key, &v, err);
     if (s != STATUS_OK)
         return s;
     if (v->type != GGUF_STRING)

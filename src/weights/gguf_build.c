@@ -16,15 +16,15 @@ static void put_u64(struct buf *b, uint64_t x)
     buf_append(b, &x, sizeof x);
 }
 
-static void put_string(struct buf *b, const void *bytes, size_t len)
+static void gguf_build_put_string(struct buf *b, const void *bytes, size_t len)
 {
     put_u64(b, len);
     buf_append(b, bytes, len);
 }
 
-static void put_key(struct gguf_build *b, const char *key, enum gguf_type type)
+static void gguf_build_put_key(struct gguf_build *b, const char *key, enum gguf_type type)
 {
-    put_string(&b->pairs, key, strlen(key));
+    gguf_build_put_string(&b->pairs, key, strlen(key));
     put_u32(&b->pairs, (uint32_t)type);
     b->n_pairs++;
 }
@@ -37,19 +37,19 @@ void gguf_build_fini(struct gguf_build *b)
 
 void gguf_build_u32(struct gguf_build *b, const char *key, uint32_t value)
 {
-    put_key(b, key, GGUF_U32);
+    gguf_build_put_key(b, key, GGUF_U32);
     put_u32(&b->pairs, value);
 }
 
 void gguf_build_f32(struct gguf_build *b, const char *key, float value)
 {
-    put_key(b, key, GGUF_F32);
+    gguf_build_put_key(b, key, GGUF_F32);
     buf_append(&b->pairs, &value, sizeof value);
 }
 
 void gguf_build_bool(struct gguf_build *b, const char *key, bool value)
 {
-    put_key(b, key, GGUF_BOOL);
+    gguf_build_put_key(b, key, GGUF_BOOL);
     buf_putc(&b->pairs, (char)value);
 }
 
@@ -60,20 +60,20 @@ void gguf_build_string(struct gguf_build *b, const char *key, const char *value)
 
 void gguf_build_bytes(struct gguf_build *b, const char *key, const void *bytes, size_t len)
 {
-    put_key(b, key, GGUF_STRING);
-    put_string(&b->pairs, bytes, len);
+    gguf_build_put_key(b, key, GGUF_STRING);
+    gguf_build_put_string(&b->pairs, bytes, len);
 }
 
 void gguf_build_array(struct gguf_build *b, const char *key, enum gguf_type element, uint64_t count)
 {
-    put_key(b, key, GGUF_ARRAY);
+    gguf_build_put_key(b, key, GGUF_ARRAY);
     put_u32(&b->pairs, (uint32_t)element);
     put_u64(&b->pairs, count);
 }
 
 void gguf_build_element_string(struct gguf_build *b, const char *bytes, size_t len)
 {
-    put_string(&b->pairs, bytes, len);
+    gguf_build_put_string(&b->pairs, bytes, len);
 }
 
 void gguf_build_element_u32(struct gguf_build *b, uint32_t value)
@@ -98,7 +98,7 @@ static void put_elements(struct gguf_build *b, const struct gguf_value *v)
     for (uint64_t i = 0; i < v->count; i++) {
         if (v->element == GGUF_STRING) {
             struct gguf_string s = gguf_array_string(v, i, &cursor);
-            put_string(&b->pairs, s.bytes, s.len);
+            gguf_build_put_string(&b->pairs, s.bytes, s.len);
             continue;
         }
         struct gguf_value inner = gguf_element(v, i, &cursor);
@@ -110,7 +110,7 @@ static void put_elements(struct gguf_build *b, const struct gguf_value *v)
 
 void gguf_build_copy(struct gguf_build *b, const struct gguf_value *v)
 {
-    put_string(&b->pairs, v->key.bytes, v->key.len);
+    gguf_build_put_string(&b->pairs, v->key.bytes, v->key.len);
     put_u32(&b->pairs, (uint32_t)v->type);
     b->n_pairs++;
     if (v->type == GGUF_ARRAY) {
@@ -132,7 +132,7 @@ void gguf_build_header(const struct gguf_build *b, uint64_t n_tensors, struct bu
 
 void gguf_build_info(struct buf *out, const struct tensor *t, uint64_t offset)
 {
-    put_string(out, t->name, strlen(t->name));
+    gguf_build_put_string(out, t->name, strlen(t->name));
     put_u32(out, t->n_dims);
     for (uint32_t d = 0; d < t->n_dims; d++)
         put_u64(out, t->dims[d]);

@@ -53,7 +53,7 @@ size_t gguf_reader_left(const struct gguf_reader *r)
 }
 
 /* The next n bytes, passed over; NULL (STATUS_INVALID) when fewer are left. */
-static const unsigned char *take(struct gguf_reader *r, const char *what, uint64_t n)
+static const unsigned char *gguf_reader_take(struct gguf_reader *r, const char *what, uint64_t n)
 {
     const unsigned char *p = r->bytes + r->pos;
     if (n > gguf_reader_left(r)) {
@@ -68,7 +68,7 @@ static const unsigned char *take(struct gguf_reader *r, const char *what, uint64
 
 enum status gguf_reader_u32(struct gguf_reader *r, const char *what, uint32_t *out)
 {
-    const unsigned char *p = take(r, what, sizeof *out);
+    const unsigned char *p = gguf_reader_take(r, what, sizeof *out);
     if (!p)
         return STATUS_INVALID;
     *out = gguf_reader_load_u32(p);
@@ -77,7 +77,7 @@ enum status gguf_reader_u32(struct gguf_reader *r, const char *what, uint32_t *o
 
 enum status gguf_reader_u64(struct gguf_reader *r, const char *what, uint64_t *out)
 {
-    const unsigned char *p = take(r, what, sizeof *out);
+    const unsigned char *p = gguf_reader_take(r, what, sizeof *out);
     if (!p)
         return STATUS_INVALID;
     *out = gguf_reader_load_u64(p);
@@ -91,7 +91,7 @@ enum status gguf_reader_string(struct gguf_reader *r, const char *what, uint64_t
     enum status s = gguf_reader_u64(r, what, &len);
     if (s != STATUS_OK)
         return s;
-    const unsigned char *p = take(r, what, len);
+    const unsigned char *p = gguf_reader_take(r, what, len);
     if (!p)
         return STATUS_INVALID;
     if (len > limit)
@@ -116,7 +116,8 @@ enum status gguf_reader_check_count(const struct gguf_reader *r, const char *wha
     return STATUS_OK;
 }
 
-static enum status read_type(struct gguf_reader *r, const char *what, enum gguf_type *out)
+static enum status gguf_reader_read_type(struct gguf_reader *r, const char *what,
+                                         enum gguf_type *out)
 {
     uint32_t number;
     enum status s = gguf_reader_u32(r, what, &number);
@@ -152,7 +153,7 @@ static enum status skip_fixed(struct gguf_reader *r, enum gguf_type type, uint64
     if (__builtin_mul_overflow(count, gguf_reader_type_size(type), &bytes))
         return err_set(r->err, STATUS_INVALID, "array of %" PRIu64 " %s is too large", count,
                        gguf_type_name(type));
-    const unsigned char *p = take(r, gguf_type_name(type), bytes);
+    const unsigned char *p = gguf_reader_take(r, gguf_type_name(type), bytes);
     if (!p)
         return STATUS_INVALID;
     return type == GGUF_BOOL ? check_bools(r, p, count) : STATUS_OK;
@@ -177,7 +178,7 @@ static enum status skip_array(struct gguf_reader *r, struct gguf_value *out, int
     if (depth > LIMIT_GGUF_ARRAY_DEPTH)
         return err_set(r->err, STATUS_TOO_LARGE, "array: expected at most %d levels, found more",
                        LIMIT_GGUF_ARRAY_DEPTH);
-    enum status s = read_type(r, "array element type", &out->element);
+    enum status s = gguf_reader_read_type(r, "array element type", &out->element);
     if (s == STATUS_OK)
         s = gguf_reader_u64(r, "array length", &out->count);
     if (s == STATUS_OK)
@@ -196,7 +197,7 @@ static enum status skip_array(struct gguf_reader *r, struct gguf_value *out, int
 
 enum status gguf_reader_value(struct gguf_reader *r, struct gguf_value *out)
 {
-    enum status s = read_type(r, "value type", &out->type);
+    enum status s = gguf_reader_read_type(r, "value type", &out->type);
     if (s != STATUS_OK)
         return s;
     if (out->type == GGUF_ARRAY)

@@ -48,7 +48,7 @@ static void parts_close(void *arg)
     mem_free(p);
 }
 
-static enum status no_memory(struct err *err)
+static enum status gguf_split_no_memory(struct err *err)
 {
     return err_set(err, STATUS_NO_MEMORY, "no memory for the parts of a split model");
 }
@@ -68,7 +68,7 @@ static enum status read_stem(struct parts *p, const char *path, uint32_t no, str
     p->stem = len > SUFFIX_BYTES ? mem_strndup(path, len - SUFFIX_BYTES) : mem_strdup("");
     char *expected = p->stem ? part_path(p, no) : NULL;
     if (!expected)
-        return no_memory(err);
+        return gguf_split_no_memory(err);
     enum status s = STATUS_OK;
     if (strcmp(expected, path) != 0)
         s = err_param(err, STATUS_INVALID, KEY_COUNT,
@@ -80,7 +80,7 @@ static enum status read_stem(struct parts *p, const char *path, uint32_t no, str
 }
 
 /* Names every part that is not there, so that one look suffices. */
-static enum status check_present(const struct parts *p, struct err *err)
+static enum status gguf_split_check_present(const struct parts *p, struct err *err)
 {
     struct buf missing = {0};
     uint32_t n = 0;
@@ -95,7 +95,7 @@ static enum status check_present(const struct parts *p, struct err *err)
     }
     if (n > 8)
         buf_printf(&missing, " and %" PRIu32 " more", n - 8);
-    enum status s = missing.failed ? no_memory(err) : STATUS_OK;
+    enum status s = missing.failed ? gguf_split_no_memory(err) : STATUS_OK;
     if (s == STATUS_OK && n > 0)
         s = err_set(err, STATUS_NOT_FOUND, "expected %" PRIu32 " parts, missing: %s", p->count,
                     buf_str(&missing));
@@ -103,8 +103,8 @@ static enum status check_present(const struct parts *p, struct err *err)
     return s;
 }
 
-static enum status check_key(const struct gguf *g, const char *key, uint32_t expected,
-                             struct err *err)
+static enum status gguf_split_check_key(const struct gguf *g, const char *key, uint32_t expected,
+                                        struct err *err)
 {
     uint32_t found = 0;
     enum status s = gguf_get_u32(g, key, &found, err);
@@ -117,14 +117,14 @@ static enum status check_key(const struct gguf *g, const char *key, uint32_t exp
 static enum status open_part(struct parts *p, uint32_t i, struct err *err)
 {
     char *path = part_path(p, i);
-    enum status s = path ? gguf_open_part(&p->files[i], path, err) : no_memory(err);
+    enum status s = path ? gguf_open_part(&p->files[i], path, err) : gguf_split_no_memory(err);
     mem_free(path);
     if (s == STATUS_OK)
-        s = check_key(p->files[i], KEY_NO, i, err);
+        s = gguf_split_check_key(p->files[i], KEY_NO, i, err);
     if (s == STATUS_OK)
-        s = check_key(p->files[i], KEY_COUNT, p->count, err);
+        s = gguf_split_check_key(p->files[i], KEY_COUNT, p->count, err);
     if (s == STATUS_OK)
-        s = check_key(p->files[i], KEY_TENSORS, p->n_tensors, err);
+        s = gguf_split_check_key(p->files[i], KEY_TENSORS, p->n_tensors, err);
     return s;
 }
 
@@ -155,16 +155,16 @@ static enum status read_counts(struct parts *p, const struct gguf *g, struct err
     return s;
 }
 
-static enum status open_all(struct parts *p, const struct gguf *named, struct err *err)
+static enum status gguf_split_open_all(struct parts *p, const struct gguf *named, struct err *err)
 {
     enum status s = read_counts(p, named, err);
     if (s == STATUS_OK)
-        s = check_present(p, err);
+        s = gguf_split_check_present(p, err);
     if (s != STATUS_OK)
         return err_context(err, "%s", gguf_path(named));
     p->files = mem_array(p->count, sizeof(struct gguf *));
     if (!p->files)
-        return no_memory(err);
+        return gguf_split_no_memory(err);
     for (uint32_t i = 0; i < p->count && s == STATUS_OK; i++)
         s = open_part(p, i, err);
     return s;
@@ -183,7 +183,8 @@ static enum status count_tensors(const struct parts *p, struct err *err)
                      gguf_path(p->files[0]), p->n_tensors, p->count, n);
 }
 
-static void collect(const struct parts *p, struct tensor *tensors, size_t *offsets, size_t *size)
+static void gguf_split_collect(const struct parts *p, struct tensor *tensors, size_t *offsets,
+                               size_t *size)
 {
     size_t n = 0;
     *size = 0;
@@ -197,14 +198,14 @@ static void collect(const struct parts *p, struct tensor *tensors, size_t *offse
     }
 }
 
-static enum status assemble(struct gguf **out, struct parts *p, struct err *err)
+static enum status gguf_split_assemble(struct gguf **out, struct parts *p, struct err *err)
 {
     size_t size;
     struct tensor *tensors = mem_array(p->n_tensors, sizeof *tensors);
     size_t *offsets = mem_array(p->n_tensors, sizeof *offsets);
-    enum status s = tensors && offsets ? STATUS_OK : no_memory(err);
+    enum status s = tensors && offsets ? STATUS_OK : gguf_split_no_memory(err);
     if (s == STATUS_OK) {
-        collect(p, tensors, offsets, &size);
+        gguf_split_collect(p, tensors, offsets, &size);
         struct gguf_assembly a = {
             .path = gguf_path(p->files[0]),
             .tensors = tensors,
@@ -226,17 +227,17 @@ static enum status assemble(struct gguf **out, struct parts *p, struct err *err)
 
 /* Replaces *g, any one part, by the whole, with the first part's path and metadata. *g is closed,
  * and after an error NULL. */
-static enum status join(struct gguf **g, struct err *err)
+static enum status gguf_split_join(struct gguf **g, struct err *err)
 {
     struct gguf *named = *g;
     struct parts *p = mem_zalloc(sizeof *p);
     *g = NULL;
-    enum status s = p ? open_all(p, named, err) : no_memory(err);
+    enum status s = p ? gguf_split_open_all(p, named, err) : gguf_split_no_memory(err);
     gguf_close(named);
     if (s == STATUS_OK)
         s = count_tensors(p, err);
     if (s == STATUS_OK)
-        s = assemble(g, p, err);
+        s = gguf_split_assemble(g, p, err);
     if (s != STATUS_OK && p)
         parts_close(p);
     return s;
@@ -245,5 +246,5 @@ static enum status join(struct gguf **g, struct err *err)
 enum status gguf_open(struct gguf **out, const char *path, struct err *err)
 {
     enum status s = gguf_open_part(out, path, err);
-    return s == STATUS_OK && is_part(*out) ? join(out, err) : s;
+    return s == STATUS_OK && is_part(*out) ? gguf_split_join(out, err) : s;
 }

@@ -33,7 +33,7 @@ static uintptr_t page_bytes;
 /* --- the handler: only what a signal may do ------------------------------------------------- */
 
 /* The mapping that the address lies in, and its end; NULL: none. */
-static struct place *find(uintptr_t at, uintptr_t *end)
+static struct place *map_guard_find(uintptr_t at, uintptr_t *end)
 {
     for (size_t i = 0; i < PLACES; i++) {
         uintptr_t begin = atomic_load(&places[i].begin);
@@ -47,10 +47,10 @@ static struct place *find(uintptr_t at, uintptr_t *end)
 
 /* Zero pages from the fault to the end, at once: of a file that is cut short, all of them are gone,
  * and a page at a time could pass the number of mappings that a process may have. */
-static bool repair(uintptr_t at)
+static bool map_guard_repair(uintptr_t at)
 {
     uintptr_t end, page = at - at % page_bytes;
-    struct place *p = find(at, &end);
+    struct place *p = map_guard_find(at, &end);
     if (!p)
         return false;
     /* marked first: whoever reads a zero without a fault of its own finds the mark */
@@ -66,7 +66,7 @@ static void on_sigbus(int number, siginfo_t *info, void *context)
     int kept = errno;
     bool fault = info->si_code > 0; /* the kernel's own; a kill has no address */
     (void)context;
-    if (!fault || !repair((uintptr_t)info->si_addr)) {
+    if (!fault || !map_guard_repair((uintptr_t)info->si_addr)) {
         sigaction(SIGBUS, &before, NULL);
         if (!fault)
             raise(number); /* comes when this handler has returned; a fault comes again by itself */
@@ -85,7 +85,7 @@ static void install(void)
 
 /* --- the table ------------------------------------------------------------------------------ */
 
-static struct place *place_of(uintptr_t begin)
+static struct place *map_guard_place_of(uintptr_t begin)
 {
     for (size_t i = 0; i < PLACES; i++)
         if (atomic_load(&places[i].begin) == begin)
@@ -93,9 +93,9 @@ static struct place *place_of(uintptr_t begin)
     return NULL;
 }
 
-static enum status fill(uintptr_t begin, size_t len, char *path, struct err *err)
+static enum status map_guard_fill(uintptr_t begin, size_t len, char *path, struct err *err)
 {
-    struct place *p = place_of(0);
+    struct place *p = map_guard_place_of(0);
     if (!path)
         return err_set(err, STATUS_NO_MEMORY, "no memory for a file's name");
     if (!p)
@@ -114,7 +114,7 @@ enum status map_guard_add(const void *begin, size_t len, const char *path, struc
     char *copy = mem_strdup(path);
     pthread_once(&once, install);
     pthread_mutex_lock(&lock);
-    enum status s = fill((uintptr_t)begin, len, copy, err);
+    enum status s = map_guard_fill((uintptr_t)begin, len, copy, err);
     pthread_mutex_unlock(&lock);
     if (s != STATUS_OK)
         mem_free(copy);
@@ -124,7 +124,7 @@ enum status map_guard_add(const void *begin, size_t len, const char *path, struc
 void map_guard_remove(const void *begin)
 {
     pthread_mutex_lock(&lock);
-    struct place *p = place_of((uintptr_t)begin);
+    struct place *p = map_guard_place_of((uintptr_t)begin);
     REQUIRE(begin && p);
     char *path = p->path;
     p->path = NULL;

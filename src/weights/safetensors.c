@@ -21,19 +21,19 @@ struct safetensors {
     size_t n_tensors;
 };
 
-static enum status no_memory(struct err *err)
+static enum status safetensors_no_memory(struct err *err)
 {
     return err_set(err, STATUS_NO_MEMORY, "no memory for the index of the tensors");
 }
 
-static enum status create(struct safetensors **out, size_t n_files, struct err *err)
+static enum status safetensors_create(struct safetensors **out, size_t n_files, struct err *err)
 {
     struct safetensors *s = mem_zalloc(sizeof *s);
     if (s)
         s->files = mem_array(n_files, sizeof *s->files);
     if (!s || !s->files) {
         mem_free(s);
-        return no_memory(err);
+        return safetensors_no_memory(err);
     }
     *out = s;
     return STATUS_OK;
@@ -51,19 +51,20 @@ void safetensors_close(struct safetensors *s)
 }
 
 /* All tensors of the one file. */
-static enum status take_all(struct safetensors *s, struct err *err)
+static enum status safetensors_take_all(struct safetensors *s, struct err *err)
 {
     const struct safetensors_file *f = &s->files[0];
     s->tensors = mem_array(f->n_tensors + 1, sizeof *s->tensors);
     if (!s->tensors)
-        return no_memory(err);
+        return safetensors_no_memory(err);
     s->n_tensors = f->n_tensors;
     for (size_t i = 0; i < f->n_tensors; i++)
         s->tensors[i] = &f->tensors[i];
     return STATUS_OK;
 }
 
-static enum status finish(struct safetensors **out, struct safetensors *s, enum status status)
+static enum status safetensors_finish(struct safetensors **out, struct safetensors *s,
+                                      enum status status)
 {
     if (status == STATUS_OK)
         *out = s;
@@ -75,24 +76,24 @@ static enum status finish(struct safetensors **out, struct safetensors *s, enum 
 enum status safetensors_open(struct safetensors **out, const char *path, struct err *err)
 {
     struct safetensors *s = NULL;
-    enum status status = create(&s, 1, err);
+    enum status status = safetensors_create(&s, 1, err);
     if (status != STATUS_OK)
         return status;
     s->n_files = 1;
     status = safetensors_file_open(&s->files[0], path, err);
-    return finish(out, s, status == STATUS_OK ? take_all(s, err) : status);
+    return safetensors_finish(out, s, status == STATUS_OK ? safetensors_take_all(s, err) : status);
 }
 
 enum status safetensors_parse(struct safetensors **out, const void *bytes, size_t len,
                               struct err *err)
 {
     struct safetensors *s = NULL;
-    enum status status = create(&s, 1, err);
+    enum status status = safetensors_create(&s, 1, err);
     if (status != STATUS_OK)
         return status;
     s->n_files = 1;
     status = safetensors_file_parse(&s->files[0], bytes, len, err);
-    return finish(out, s, status == STATUS_OK ? take_all(s, err) : status);
+    return safetensors_finish(out, s, status == STATUS_OK ? safetensors_take_all(s, err) : status);
 }
 
 /* --- the index ------------------------------------------------------------------------------ */
@@ -137,7 +138,7 @@ static enum status collect_names(struct shards *sh, struct err *err)
         json_int_t n = (json_int_t)json_object_size(sh->names);
         if (!json_object_get(sh->names, name) &&
             json_object_set_new(sh->names, name, json_integer(n)) != 0)
-            return no_memory(err);
+            return safetensors_no_memory(err);
     }
     if (json_object_size(sh->names) > LIMIT_MODEL_FILES)
         return err_set(err, STATUS_TOO_LARGE, "weight_map: expected up to %d files, found %zu",
@@ -146,7 +147,7 @@ static enum status collect_names(struct shards *sh, struct err *err)
 }
 
 /* Names every file that is not there, so that one look suffices. */
-static enum status check_present(const struct shards *sh, struct err *err)
+static enum status safetensors_check_present(const struct shards *sh, struct err *err)
 {
     struct buf missing = {0}, path = {0};
     unsigned n = 0;
@@ -164,7 +165,7 @@ static enum status check_present(const struct shards *sh, struct err *err)
         buf_printf(&missing, " and %u more", n - 8);
     enum status s = STATUS_OK;
     if (path.failed || missing.failed)
-        s = no_memory(err);
+        s = safetensors_no_memory(err);
     else if (n > 0)
         s = err_set(err, STATUS_NOT_FOUND, "expected %zu files in %s, missing: %s",
                     json_object_size(sh->names), sh->folder, buf_str(&missing));
@@ -184,7 +185,7 @@ static enum status open_files(struct safetensors *s, const struct shards *sh, st
         s->n_files++;
         enum status status =
             path.failed
-                ? no_memory(err)
+                ? safetensors_no_memory(err)
                 : safetensors_file_open(&s->files[json_integer_value(number)], buf_str(&path), err);
         buf_fini(&path);
         if (status != STATUS_OK)
@@ -193,7 +194,7 @@ static enum status open_files(struct safetensors *s, const struct shards *sh, st
     return STATUS_OK;
 }
 
-static int compare_tensors(const void *a, const void *b)
+static int safetensors_compare_tensors(const void *a, const void *b)
 {
     const struct safetensors_tensor *const *x = a, *const *y = b;
     return strcmp((*x)->name, (*y)->name);
@@ -206,7 +207,7 @@ static enum status take_indexed(struct safetensors *s, const struct shards *sh, 
     json_t *file;
     s->tensors = mem_array(json_object_size(sh->map), sizeof *s->tensors);
     if (!s->tensors)
-        return no_memory(err);
+        return safetensors_no_memory(err);
     json_object_foreach(sh->map, name, file)
     {
         json_t *number = json_object_get(sh->names, json_string_value(file));
@@ -218,7 +219,7 @@ static enum status take_indexed(struct safetensors *s, const struct shards *sh, 
                            f->path, safetensors_show(name, text));
         s->tensors[s->n_tensors++] = t;
     }
-    qsort(s->tensors, s->n_tensors, sizeof *s->tensors, compare_tensors);
+    qsort(s->tensors, s->n_tensors, sizeof *s->tensors, safetensors_compare_tensors);
     return STATUS_OK;
 }
 
@@ -228,9 +229,9 @@ static enum status read_index(struct shards *sh, const char *path, struct err *e
     if (s != STATUS_OK)
         return s;
     sh->names = json_object();
-    s = sh->names ? collect_names(sh, err) : no_memory(err);
+    s = sh->names ? collect_names(sh, err) : safetensors_no_memory(err);
     if (s == STATUS_OK)
-        s = check_present(sh, err);
+        s = safetensors_check_present(sh, err);
     return s == STATUS_OK ? s : err_context(err, "%s", path);
 }
 
@@ -241,14 +242,14 @@ static enum status open_sharded(struct safetensors **out, const char *folder, co
     struct safetensors *s = NULL;
     enum status status = read_index(&sh, path, err);
     if (status == STATUS_OK)
-        status = create(&s, json_object_size(sh.names), err);
+        status = safetensors_create(&s, json_object_size(sh.names), err);
     if (status == STATUS_OK)
         status = open_files(s, &sh, err);
     if (status == STATUS_OK)
         status = take_indexed(s, &sh, err);
     json_decref(sh.names);
     json_decref(sh.index);
-    return finish(out, s, status);
+    return safetensors_finish(out, s, status);
 }
 
 enum status safetensors_open_folder(struct safetensors **out, const char *folder, struct err *err)
@@ -259,7 +260,7 @@ enum status safetensors_open_folder(struct safetensors **out, const char *folder
     buf_printf(&single, "%s/" SINGLE, folder);
     buf_printf(&index, "%s/" INDEX, folder);
     if (single.failed || index.failed)
-        s = no_memory(err);
+        s = safetensors_no_memory(err);
     else if (stat(buf_str(&single), &st) == 0)
         s = safetensors_open(out, buf_str(&single), err);
     else if (stat(buf_str(&index), &st) == 0)
@@ -292,7 +293,7 @@ const struct safetensors_tensor *safetensors_find(const struct safetensors *s, c
     struct safetensors_tensor wanted = {.name = name};
     const struct safetensors_tensor *key = &wanted;
     const struct safetensors_tensor *const *found =
-        bsearch(&key, s->tensors, s->n_tensors, sizeof *s->tensors, compare_tensors);
+        bsearch(&key, s->tensors, s->n_tensors, sizeof *s->tensors, safetensors_compare_tensors);
     return found ? *found : NULL;
 }
 

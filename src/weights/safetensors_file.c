@@ -58,8 +58,8 @@ static bool read_size(const json_t *value, uint64_t *out)
     return json_is_integer(value) && json_integer_value(value) >= 0;
 }
 
-static enum status read_shape(struct safetensors_tensor *t, const json_t *info, uint64_t *values,
-                              struct err *err)
+static enum status safetensors_file_read_shape(struct safetensors_tensor *t, const json_t *info,
+                                               uint64_t *values, struct err *err)
 {
     const json_t *shape = json_object_get(info, "shape");
     size_t n = json_array_size(shape);
@@ -121,7 +121,7 @@ static enum status read_tensor(struct safetensors_tensor *t, const json_t *info,
         return err_set(err, STATUS_INVALID, "expected an object with dtype, shape, data_offsets");
     enum status s = read_dtype(t, info, &bits, err);
     if (s == STATUS_OK)
-        s = read_shape(t, info, &values, err);
+        s = safetensors_file_read_shape(t, info, &values, err);
     if (s == STATUS_OK)
         s = read_extent(t, info, data, file_size, err);
     if (s == STATUS_OK)
@@ -129,8 +129,9 @@ static enum status read_tensor(struct safetensors_tensor *t, const json_t *info,
     return s;
 }
 
-static enum status read_tensors(struct safetensors_file *f, const unsigned char *bytes, size_t data,
-                                struct err *err)
+static enum status safetensors_file_read_tensors(struct safetensors_file *f,
+                                                 const unsigned char *bytes, size_t data,
+                                                 struct err *err)
 {
     char text[SAFETENSORS_SHOWN];
     const char *name;
@@ -246,7 +247,7 @@ enum status safetensors_file_parse(struct safetensors_file *f, const void *bytes
     size_t data = LENGTH_BYTES + (size_t)header;
     enum status s = load_header(f, p + LENGTH_BYTES, (size_t)header, err);
     if (s == STATUS_OK)
-        s = read_tensors(f, p, data, err);
+        s = safetensors_file_read_tensors(f, p, data, err);
     if (s == STATUS_OK)
         s = check_cover(f, data, err);
     return s;

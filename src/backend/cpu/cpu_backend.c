@@ -109,7 +109,8 @@ static void lay_all(struct cpu *c, struct layout *l)
     lay_activations(c, l);
 }
 
-static enum status check_memory(size_t needed, const char *what, const char *flag, struct err *err)
+static enum status cpu_backend_check_memory(size_t needed, const char *what, const char *flag,
+                                            struct err *err)
 {
     size_t available = mem_available();
     if (needed <= available)
@@ -119,14 +120,15 @@ static enum status check_memory(size_t needed, const char *what, const char *fla
 }
 
 /* Measures, checks, allocates and lays out everything but the KV cache. */
-static enum status allocate(struct cpu *c, struct err *err)
+static enum status cpu_backend_allocate(struct cpu *c, struct err *err)
 {
     struct layout l = {0};
     lay_all(c, &l);
     if (l.overflow)
         return err_set(err, STATUS_TOO_LARGE, "activations of %u rows overflow the address space",
                        c->base.options.max_rows);
-    enum status st = check_memory(l.used, "activations", "a smaller --ctx or batch helps", err);
+    enum status st =
+        cpu_backend_check_memory(l.used, "activations", "a smaller --ctx or batch helps", err);
     if (st)
         return st;
     c->rows_bytes = l.used;
@@ -207,7 +209,7 @@ static enum status cpu_open(struct backend **out, const struct model *model,
     c->kv_width = m->n_kv_heads * m->head_dim;
     c->qkv_width = c->heads_width + 2 * c->kv_width;
     kernels_fill(&c->k, options->cpu_levels);
-    st = allocate(c, err);
+    st = cpu_backend_allocate(c, err);
     if (!st)
         st = pool_create(&c->pool, options->n_threads, err);
     if (!st) {
@@ -224,7 +226,7 @@ static enum status cpu_open(struct backend **out, const struct model *model,
     return STATUS_OK;
 }
 
-static enum status kv_create(struct backend *b, uint32_t n_blocks, struct err *err)
+static enum status cpu_backend_kv_create(struct backend *b, uint32_t n_blocks, struct err *err)
 {
     struct cpu *c = (struct cpu *)b;
     const struct model_config *m = &b->model->config;
@@ -232,8 +234,8 @@ static enum status kv_create(struct backend *b, uint32_t n_blocks, struct err *e
     REQUIRE(!c->kv && n_blocks >= 1);
     if (!mem_mul(model_kv_block_bytes(m, b->options.kv_type), n_blocks, &bytes))
         return err_set(err, STATUS_TOO_LARGE, "%u KV blocks overflow the address space", n_blocks);
-    enum status st =
-        check_memory(bytes, "cached keys and values", "--kv-memory or --ctx make it less", err);
+    enum status st = cpu_backend_check_memory(bytes, "cached keys and values",
+                                              "--kv-memory or --ctx make it less", err);
     if (!st)
         st = kv_pages_open(&c->kv_pages, bytes, KV_AHEAD, err);
     if (st)
@@ -244,7 +246,7 @@ static enum status kv_create(struct backend *b, uint32_t n_blocks, struct err *e
     return STATUS_OK;
 }
 
-static void kv_copy(struct backend *b, uint32_t to, uint32_t from, uint32_t n_positions)
+static void cpu_backend_kv_copy(struct backend *b, uint32_t to, uint32_t from, uint32_t n_positions)
 {
     struct cpu *c = (struct cpu *)b;
     REQUIRE(to < c->n_blocks && from < c->n_blocks && n_positions <= KV_BLOCK && to != from);
@@ -262,7 +264,7 @@ static size_t layer_weight_bytes(const struct model_layer *l)
     return n + l->w_down->size;
 }
 
-static void memory(const struct backend *b, struct backend_memory *out)
+static void cpu_backend_memory(const struct backend *b, struct backend_memory *out)
 {
     const struct cpu *c = (const struct cpu *)b;
     const struct model *m = b->model;
@@ -281,7 +283,7 @@ static void memory(const struct backend *b, struct backend_memory *out)
 }
 
 /* Plain C runs anywhere; that a machine without AVX2 is refused is the command line's decision. */
-static bool available(char *why, size_t why_size)
+static bool cpu_backend_available(char *why, size_t why_size)
 {
     (void)why;
     (void)why_size;
@@ -295,18 +297,18 @@ static void usage(const struct backend *b, struct pool_usage *out)
 
 const struct backend_ops cpu_backend = {
     .name = "cpu",
-    .available = available,
+    .available = cpu_backend_available,
     .repacked_bytes = pack_bytes,
     .open = cpu_open,
     .close = cpu_close,
-    .kv_create = kv_create,
-    .kv_copy = kv_copy,
+    .kv_create = cpu_backend_kv_create,
+    .kv_copy = cpu_backend_kv_copy,
     .step_begin = step_begin,
     .step_advance = step_advance,
     .step_drop = step_drop,
     .step_park = step_park,
     .step_resume = step_resume,
     .step_finish = step_finish,
-    .memory = memory,
+    .memory = cpu_backend_memory,
     .usage = usage,
 };

@@ -33,7 +33,7 @@ struct kv_pages {
     atomic_bool stop;
 };
 
-static size_t round_up(size_t bytes)
+static size_t kv_pages_round_up(size_t bytes)
 {
     return (bytes + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
 }
@@ -66,7 +66,7 @@ static void back_while_quiet(struct kv_pages *p, unsigned steps)
 
 /* Of usual priority: before Linux 6.4 a fault holds that lock too, and a thread that others keep
  * from running would hold it for as long. */
-static void *run(void *arg)
+static void *kv_pages_run(void *arg)
 {
     struct kv_pages *p = arg;
     struct pollfd woken = {.fd = p->wake.fd, .events = POLLIN};
@@ -81,7 +81,7 @@ static void *run(void *arg)
     return NULL;
 }
 
-static void want(struct kv_pages *p, size_t used)
+static void kv_pages_want(struct kv_pages *p, size_t used)
 {
     size_t left = p->bytes - used;
     p->woken_at = used;
@@ -89,16 +89,16 @@ static void want(struct kv_pages *p, size_t used)
 }
 
 /* Without the thread all is as right, only slower. */
-static void start(struct kv_pages *p)
+static void kv_pages_start(struct kv_pages *p)
 {
     int64_t until = clock_now_us() + START_US;
-    want(p, 0);
+    kv_pages_want(p, 0);
     while (p->done < p->wanted && clock_now_us() < until)
         back_page(p);
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    p->running = pthread_create(&p->thread, NULL, run, p) == 0;
+    p->running = pthread_create(&p->thread, NULL, kv_pages_run, p) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
@@ -108,13 +108,13 @@ static enum status map(struct kv_pages *p, size_t bytes, struct err *err)
     enum status st = wake_init(&p->wake, err);
     if (st)
         return st;
-    void *base =
-        mmap(NULL, round_up(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *base = mmap(NULL, kv_pages_round_up(bytes), PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (base == MAP_FAILED)
         return err_set(err, STATUS_NO_MEMORY, "no memory for %.1f MiB of keys and values",
                        (double)bytes / (1 << 20));
     p->base = base;
-    p->bytes = round_up(bytes);
+    p->bytes = kv_pages_round_up(bytes);
     madvise(p->base, p->bytes, MADV_HUGEPAGE);
     return STATUS_OK;
 }
@@ -131,7 +131,7 @@ enum status kv_pages_open(struct kv_pages **out, size_t bytes, size_t ahead, str
         kv_pages_close(p);
         return st;
     }
-    start(p);
+    kv_pages_start(p);
     *out = p;
     return STATUS_OK;
 }
@@ -168,7 +168,7 @@ void kv_pages_step(struct kv_pages *p, size_t end)
     atomic_fetch_add(&p->under_way, 1);
     if (end < p->woken_at + STRIDE)
         return;
-    want(p, end);
+    kv_pages_want(p, end);
     wake_signal(&p->wake);
 }
 

@@ -21,7 +21,7 @@ static size_t tensor_packed_bytes(const struct tensor *t)
     return panel_format_of(t->type) ? panels * panel_bytes(t->type, t->dims[0]) : 0;
 }
 
-static size_t round_up(size_t bytes)
+static size_t pack_round_up(size_t bytes)
 {
     return (bytes + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
 }
@@ -39,7 +39,7 @@ size_t pack_bytes(const struct model *m, enum activations activations)
         for (int j = 0; j < LAYER_LINEARS; j++)
             bytes += tensor_packed_bytes(tensors[j]);
     }
-    return round_up(bytes);
+    return pack_round_up(bytes);
 }
 
 /* Matrix i in the order of use; NULL past the last. */
@@ -56,7 +56,7 @@ static struct linear *linear_at(struct cpu *c, size_t i)
 }
 
 /* Gives each matrix its place. */
-static void place(struct cpu *c)
+static void pack_place(struct cpu *c)
 {
     struct linear *l;
     size_t at = 0;
@@ -109,7 +109,7 @@ enum status pack_weights(struct cpu *c, struct err *err)
         return err_set(err, STATUS_NO_MEMORY, "no memory for packed weights of %.1f MiB",
                        (double)bytes / MIB);
     c->packed_bytes = bytes;
-    place(c);
+    pack_place(c);
     pool_run(c->pool, pack_slice, c);
     return STATUS_OK;
 }

@@ -30,12 +30,12 @@ static void say(const struct mouth *m, char what, const void *bytes, size_t len)
     close(m->fd);
 }
 
-static void ready(void *arg, const struct server_ready *r)
+static void child_server_ready(void *arg, const struct server_ready *r)
 {
     say(arg, SAYS_READY, r->url, strlen(r->url));
 }
 
-static enum status load(void *arg, struct loader *out, struct err *err)
+static enum status child_server_load(void *arg, struct loader *out, struct err *err)
 {
     const struct mouth *m = arg;
     return m->options->load(m->options->arg, out, err);
@@ -59,8 +59,8 @@ static void serve(const struct server_options *options, int fd, pid_t parent)
     struct err err = {0};
     child_server_detach(parent);
     log_set_level(LOG_WARN);
-    own.load = load;
-    own.ready = ready;
+    own.load = child_server_load;
+    own.ready = child_server_ready;
     own.arg = &mouth;
     if (server_run(&own, &err) == STATUS_OK)
         _exit(EXIT_SUCCESS);
@@ -84,7 +84,8 @@ static enum status listen_to(int fd, char *said, size_t size, size_t *len, struc
     return STATUS_OK;
 }
 
-static enum status take_news(struct child_server *c, const char *said, size_t len, struct err *err)
+static enum status child_server_take_news(struct child_server *c, const char *said, size_t len,
+                                          struct err *err)
 {
     struct err theirs;
     if (len > 1 && len - 1 < sizeof c->url && said[0] == SAYS_READY) {
@@ -123,7 +124,7 @@ enum status child_server_start(struct child_server *out, const struct server_opt
     if (status == STATUS_OK)
         status = listen_to(fds[0], said, sizeof said, &len, err);
     if (status == STATUS_OK)
-        status = take_news(out, said, len, err);
+        status = child_server_take_news(out, said, len, err);
     close(fds[0]);
     if (status != STATUS_OK)
         child_server_stop(out);

@@ -25,7 +25,7 @@ static enum status on_message(void *arg, const char *bytes, size_t len, struct e
     return st ? st : net_call_stamp(&x->base, err);
 }
 
-static void copy(char *out, size_t out_size, const char *value, size_t len)
+static void grpc_call_copy(char *out, size_t out_size, const char *value, size_t len)
 {
     if (len > out_size - 1)
         len = out_size - 1;
@@ -44,19 +44,19 @@ static int read_status(const char *text)
 void grpc_call_field(struct grpc_call *x, const char *name, const char *value, size_t len)
 {
     char number[16];
-    copy(number, sizeof number, value, len);
+    grpc_call_copy(number, sizeof number, value, len);
     if (strcmp(name, ":status") == 0)
         x->base.record->http_status = atoi(number);
     else if (strcmp(name, "grpc-status") == 0)
         x->grpc_status = read_status(number);
     else if (strcmp(name, "grpc-message") == 0)
-        copy(x->words, sizeof x->words, value, len);
+        grpc_call_copy(x->words, sizeof x->words, value, len);
     else if (strcmp(name, "content-type") == 0)
-        copy(x->type, sizeof x->type, value, len);
+        grpc_call_copy(x->type, sizeof x->type, value, len);
     else if (strcmp(name, "retry-after") == 0)
-        copy(x->retry_s, sizeof x->retry_s, value, len);
+        grpc_call_copy(x->retry_s, sizeof x->retry_s, value, len);
     else if (strcmp(name, "grpc-retry-pushback-ms") == 0)
-        copy(x->retry_ms, sizeof x->retry_ms, value, len);
+        grpc_call_copy(x->retry_ms, sizeof x->retry_ms, value, len);
 }
 
 /* 1xx are not yet the answer. */
@@ -67,7 +67,7 @@ void grpc_call_head(struct grpc_call *x, int64_t now_us)
         x->base.record->accepted_us = now_us;
 }
 
-static bool is_grpc(const struct grpc_call *x)
+static bool grpc_call_is_grpc(const struct grpc_call *x)
 {
     return x->base.record->http_status == 200 && strncmp(x->type, "application/grpc", 16) == 0;
 }
@@ -75,7 +75,7 @@ static bool is_grpc(const struct grpc_call *x)
 bool grpc_call_data(struct grpc_call *x, const char *bytes, size_t len, int64_t now_us)
 {
     x->base.last_us = now_us;
-    if (is_grpc(x) && !x->base.refused)
+    if (grpc_call_is_grpc(x) && !x->base.refused)
         x->base.refused = grpc_frames_feed(&x->frames, bytes, len, &x->base.err) != STATUS_OK;
     return !x->base.refused;
 }
@@ -104,7 +104,7 @@ void grpc_call_destroy(struct grpc_call *x)
     mem_free(x);
 }
 
-static void begin(struct grpc_call *x, struct record *r, bool stream)
+static void grpc_call_begin(struct grpc_call *x, struct record *r, bool stream)
 {
     net_call_begin(&x->base, r, stream);
     x->list = NULL;
@@ -115,7 +115,8 @@ static void begin(struct grpc_call *x, struct record *r, bool stream)
     grpc_frames_reset(&x->frames);
 }
 
-static enum status put_body(struct grpc_call *x, const ProtobufCMessage *m, struct err *err)
+static enum status grpc_call_put_body(struct grpc_call *x, const ProtobufCMessage *m,
+                                      struct err *err)
 {
     size_t len = protobuf_c_message_get_packed_size(m);
     buf_clear(&x->body);
@@ -143,7 +144,7 @@ enum status grpc_call_prepare(struct grpc_call *x, const char *model, const stru
     Firstlight__V1__Sampling sampling = sampling_of(item);
     Firstlight__V1__Service service = FIRSTLIGHT__V1__SERVICE__INIT;
     ProtobufCBinaryData text = {strlen(item->prompt), (uint8_t *)item->prompt};
-    begin(x, r, item->stream);
+    grpc_call_begin(x, r, item->stream);
     service.model = (char *)(uintptr_t)model;
     if (item->chat) {
         Firstlight__V1__Message message = FIRSTLIGHT__V1__MESSAGE__INIT, *messages[] = {&message};
@@ -156,7 +157,7 @@ enum status grpc_call_prepare(struct grpc_call *x, const char *model, const stru
         m.n_messages = 1;
         m.sampling = &sampling;
         m.service = &service;
-        return put_body(x, &m.base, err);
+        return grpc_call_put_body(x, &m.base, err);
     }
     Firstlight__V1__GenerateRequest m;
     firstlight__v1__generate_request__init(&m);
@@ -165,22 +166,23 @@ enum status grpc_call_prepare(struct grpc_call *x, const char *model, const stru
     m.prompt = text;
     m.sampling = &sampling;
     m.service = &service;
-    return put_body(x, &m.base, err);
+    return grpc_call_put_body(x, &m.base, err);
 }
 
 enum status grpc_call_prepare_list(struct grpc_call *x, struct buf *list, struct record *r,
                                    struct err *err)
 {
     const Firstlight__V1__ListModelsRequest m = FIRSTLIGHT__V1__LIST_MODELS_REQUEST__INIT;
-    begin(x, r, false);
+    grpc_call_begin(x, r, false);
     x->list = list;
     x->path = SERVICE "ListModels";
-    return put_body(x, &m.base, err);
+    return grpc_call_put_body(x, &m.base, err);
 }
 
 /* ---- The end ---- */
 
-static void end(struct grpc_call *x, enum record_state state, int64_t at_us, const char *why)
+static void grpc_call_own_end(struct grpc_call *x, enum record_state state, int64_t at_us,
+                              const char *why)
 {
     net_call_end(&x->base, state, at_us, why);
     x->ended(x);
@@ -188,12 +190,12 @@ static void end(struct grpc_call *x, enum record_state state, int64_t at_us, con
 
 void grpc_call_end_cancelled(struct grpc_call *x)
 {
-    end(x, RECORD_CANCELLED, clock_now_us(), NULL);
+    grpc_call_own_end(x, RECORD_CANCELLED, clock_now_us(), NULL);
 }
 
 void grpc_call_end_failed(struct grpc_call *x, const char *why)
 {
-    end(x, RECORD_FAILED, clock_now_us(), why);
+    grpc_call_own_end(x, RECORD_FAILED, clock_now_us(), why);
 }
 
 static const char *status_word(int status)
@@ -229,7 +231,7 @@ static int hex(char c)
 }
 
 /* Percent-encoding, of which what is none stays as it is; a NUL would cut the words. */
-static void unescape(char *text)
+static void grpc_call_unescape(char *text)
 {
     char *out = text;
     for (const char *at = text; *at; out++) {
@@ -243,7 +245,7 @@ static void unescape(char *text)
 
 static enum status status_failed(struct grpc_call *x, struct err *err)
 {
-    unescape(x->words);
+    grpc_call_unescape(x->words);
     const char *retry = x->retry_ms[0] ? x->retry_ms : x->retry_s;
     return err_set(err, STATUS_UNAVAILABLE, "gRPC %d %s%s%s%s%s%s", x->grpc_status,
                    status_word(x->grpc_status), x->words[0] ? ": " : "", x->words,
@@ -258,7 +260,7 @@ static enum status no_status(struct grpc_call *x, struct err *err)
 {
     if (x->base.record->http_status != 200)
         return err_set(err, STATUS_UNAVAILABLE, "HTTP %d", x->base.record->http_status);
-    if (!is_grpc(x))
+    if (!grpc_call_is_grpc(x))
         return err_set(err, STATUS_INVALID,
                        "asked for application/grpc, the answer is %.80s: is this a gRPC port?",
                        x->type[0] ? x->type : "of no type");
@@ -266,7 +268,7 @@ static enum status no_status(struct grpc_call *x, struct err *err)
                    x->base.record->n_chunks);
 }
 
-static enum status judge(struct grpc_call *x, const char *why_not, struct err *err)
+static enum status grpc_call_judge(struct grpc_call *x, const char *why_not, struct err *err)
 {
     if (x->base.refused) {
         *err = x->base.err;
@@ -289,10 +291,10 @@ static enum status judge(struct grpc_call *x, const char *why_not, struct err *e
 void grpc_call_end(struct grpc_call *x, const char *why_not)
 {
     struct err err;
-    if (judge(x, why_not, &err)) {
+    if (grpc_call_judge(x, why_not, &err)) {
         api_key_mask(&x->peer->key, err.text);
         grpc_call_end_failed(x, err.text);
         return;
     }
-    end(x, RECORD_OK, x->base.last_us, NULL);
+    grpc_call_own_end(x, RECORD_OK, x->base.last_us, NULL);
 }

@@ -26,7 +26,7 @@ static void set_over(struct grpc_conn *c, const char *why)
 
 /* ---- Streams ---- */
 
-static void add(struct grpc_conn *c, struct grpc_call *x, int32_t id)
+static void grpc_conn_add(struct grpc_conn *c, struct grpc_call *x, int32_t id)
 {
     x->conn = c;
     x->stream_id = id;
@@ -55,9 +55,9 @@ static struct grpc_call *exchange_of(nghttp2_session *session, int32_t id)
     return nghttp2_session_get_stream_user_data(session, id);
 }
 
-static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name,
-                     size_t name_len, const uint8_t *value, size_t value_len, uint8_t flags,
-                     void *arg)
+static int grpc_conn_on_header(nghttp2_session *session, const nghttp2_frame *frame,
+                               const uint8_t *name, size_t name_len, const uint8_t *value,
+                               size_t value_len, uint8_t flags, void *arg)
 {
     struct grpc_call *x = exchange_of(session, frame->hd.stream_id);
     (void)name_len; /* nghttp2 ends names with a NUL */
@@ -68,7 +68,7 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
     return 0;
 }
 
-static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *arg)
+static int grpc_conn_on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *arg)
 {
     struct grpc_conn *c = arg;
     struct grpc_call *x = exchange_of(session, frame->hd.stream_id);
@@ -83,8 +83,8 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
     return 0;
 }
 
-static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const uint8_t *bytes,
-                   size_t len, void *arg)
+static int grpc_conn_on_data(nghttp2_session *session, uint8_t flags, int32_t id,
+                             const uint8_t *bytes, size_t len, void *arg)
 {
     struct grpc_conn *c = arg;
     struct grpc_call *x = exchange_of(session, id);
@@ -94,7 +94,8 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const ui
     return 0;
 }
 
-static int on_stream_close(nghttp2_session *session, int32_t id, uint32_t error, void *arg)
+static int grpc_conn_on_stream_close(nghttp2_session *session, int32_t id, uint32_t error,
+                                     void *arg)
 {
     struct grpc_conn *c = arg;
     struct grpc_call *x = exchange_of(session, id);
@@ -121,7 +122,7 @@ static int on_error(nghttp2_session *session, int code, const char *text, size_t
 
 /* ---- The socket ---- */
 
-static void watch(struct grpc_conn *c, bool wants_out)
+static void grpc_conn_watch(struct grpc_conn *c, bool wants_out)
 {
     struct epoll_event e = {.events = EPOLLIN | (wants_out ? EPOLLOUT : 0), .data.ptr = c};
     if (c->wants_out != wants_out)
@@ -129,7 +130,7 @@ static void watch(struct grpc_conn *c, bool wants_out)
     c->wants_out = wants_out;
 }
 
-static bool gather(struct grpc_conn *c)
+static bool grpc_conn_gather(struct grpc_conn *c)
 {
     while (c->out.len < OUT_BYTES) {
         const uint8_t *bytes;
@@ -163,14 +164,14 @@ static bool send_out(struct grpc_conn *c)
     return true;
 }
 
-static void flush(struct grpc_conn *c)
+static void grpc_conn_flush(struct grpc_conn *c)
 {
     if (!c->connected)
         return;
-    while (!c->over && send_out(c) && gather(c))
+    while (!c->over && send_out(c) && grpc_conn_gather(c))
         ;
     if (!c->over)
-        watch(c, c->out.len > 0);
+        grpc_conn_watch(c, c->out.len > 0);
 }
 
 static void receive(struct grpc_conn *c)
@@ -213,7 +214,7 @@ void grpc_conn_turn(struct grpc_conn *c)
         return;
     receive(c);
     if (!c->over)
-        flush(c);
+        grpc_conn_flush(c);
     if (!nghttp2_session_want_read(c->session) && !nghttp2_session_want_write(c->session))
         set_over(c, "the connection was ended");
 }
@@ -229,10 +230,10 @@ static enum status new_session(struct grpc_conn *c)
     nghttp2_session_callbacks *cb;
     if (nghttp2_session_callbacks_new(&cb) != 0)
         return STATUS_NO_MEMORY;
-    nghttp2_session_callbacks_set_on_header_callback(cb, on_header);
-    nghttp2_session_callbacks_set_on_frame_recv_callback(cb, on_frame);
-    nghttp2_session_callbacks_set_on_data_chunk_recv_callback(cb, on_data);
-    nghttp2_session_callbacks_set_on_stream_close_callback(cb, on_stream_close);
+    nghttp2_session_callbacks_set_on_header_callback(cb, grpc_conn_on_header);
+    nghttp2_session_callbacks_set_on_frame_recv_callback(cb, grpc_conn_on_frame);
+    nghttp2_session_callbacks_set_on_data_chunk_recv_callback(cb, grpc_conn_on_data);
+    nghttp2_session_callbacks_set_on_stream_close_callback(cb, grpc_conn_on_stream_close);
     nghttp2_session_callbacks_set_error_callback2(cb, on_error);
     int code = nghttp2_session_client_new(&c->session, cb, c);
     nghttp2_session_callbacks_del(cb);
@@ -289,7 +290,7 @@ void grpc_conn_close(struct grpc_conn *c)
     REQUIRE(!c->exchanges);
     if (c->connected && !c->over) { /* as one who leaves in good order */
         nghttp2_session_terminate_session(c->session, NGHTTP2_NO_ERROR);
-        flush(c);
+        grpc_conn_flush(c);
     }
     nghttp2_session_del(c->session);
     if (c->fd >= 0)
@@ -325,7 +326,7 @@ static ssize_t read_body(nghttp2_session *session, int32_t id, uint8_t *out, siz
     return (ssize_t)n;
 }
 
-static nghttp2_nv field(const char *name, const char *value)
+static nghttp2_nv grpc_conn_field(const char *name, const char *value)
 {
     return (nghttp2_nv){.name = (uint8_t *)(uintptr_t)name,
                         .value = (uint8_t *)(uintptr_t)value,
@@ -336,21 +337,21 @@ static nghttp2_nv field(const char *name, const char *value)
 enum status grpc_conn_start(struct grpc_conn *c, struct grpc_call *x, struct err *err)
 {
     const nghttp2_nv fields[] = {
-        field(":method", "POST"),
-        field(":scheme", "http"),
-        field(":path", x->path),
-        field(":authority", c->peer->authority),
-        field("te", "trailers"),
-        field("content-type", "application/grpc"),
-        field("authorization", c->peer->authorization),
+        grpc_conn_field(":method", "POST"),
+        grpc_conn_field(":scheme", "http"),
+        grpc_conn_field(":path", x->path),
+        grpc_conn_field(":authority", c->peer->authority),
+        grpc_conn_field("te", "trailers"),
+        grpc_conn_field("content-type", "application/grpc"),
+        grpc_conn_field("authorization", c->peer->authorization),
     };
     size_t n = sizeof fields / sizeof *fields - !c->peer->authorization[0];
     const nghttp2_data_provider body = {.source.ptr = x, .read_callback = read_body};
     int32_t id = nghttp2_submit_request(c->session, NULL, fields, n, &body, x);
     if (id < 0)
         return err_set(err, STATUS_UNAVAILABLE, "no answer: HTTP/2: %s", nghttp2_strerror(id));
-    add(c, x, id);
-    flush(c);
+    grpc_conn_add(c, x, id);
+    grpc_conn_flush(c);
     return STATUS_OK;
 }
 
@@ -358,7 +359,7 @@ void grpc_conn_stop(struct grpc_conn *c, struct grpc_call *x)
 {
     nghttp2_submit_rst_stream(c->session, NGHTTP2_FLAG_NONE, x->stream_id, NGHTTP2_CANCEL);
     take_out(c, x);
-    flush(c);
+    grpc_conn_flush(c);
 }
 
 void grpc_conn_fail_all(struct grpc_conn *c)

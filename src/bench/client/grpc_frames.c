@@ -52,8 +52,8 @@ static enum status read_head(const char *head, size_t *len, struct err *err)
 }
 
 /* Messages that are whole in the bytes are not copied; *took: how many of them that were. */
-static enum status take_whole(struct grpc_frames *f, const char *bytes, size_t len, size_t *took,
-                              struct err *err)
+static enum status grpc_frames_take_whole(struct grpc_frames *f, const char *bytes, size_t len,
+                                          size_t *took, struct err *err)
 {
     enum status st = STATUS_OK;
     for (*took = 0; len - *took >= GRPC_FRAMES_HEAD && st == STATUS_OK;) {
@@ -67,7 +67,8 @@ static enum status take_whole(struct grpc_frames *f, const char *bytes, size_t l
     return st;
 }
 
-static enum status append(struct grpc_frames *f, const char *bytes, size_t len, struct err *err)
+static enum status grpc_frames_append(struct grpc_frames *f, const char *bytes, size_t len,
+                                      struct err *err)
 {
     if (buf_append(&f->part, bytes, len))
         return STATUS_OK;
@@ -80,7 +81,7 @@ static enum status fill_up(struct grpc_frames *f, size_t need, const char *bytes
 {
     size_t missing = need > f->part.len ? need - f->part.len : 0;
     size_t more = missing < len - *took ? missing : len - *took;
-    enum status st = append(f, bytes + *took, more, err);
+    enum status st = grpc_frames_append(f, bytes + *took, more, err);
     *took += more;
     return st;
 }
@@ -115,8 +116,8 @@ enum status grpc_frames_feed(struct grpc_frames *f, const char *bytes, size_t le
     }
     if (st || f->part.len > 0)
         return st;
-    st = take_whole(f, bytes, len, &took, err);
+    st = grpc_frames_take_whole(f, bytes, len, &took, err);
     if (st == STATUS_OK && took < len)
-        st = append(f, bytes + took, len - took, err);
+        st = grpc_frames_append(f, bytes + took, len - took, err);
     return st;
 }

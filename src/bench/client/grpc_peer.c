@@ -13,7 +13,7 @@ struct parts {
     char *scheme, *user, *host, *port, *path, *query, *fragment;
 };
 
-static CURLUcode split(const char *url, struct parts *out)
+static CURLUcode grpc_peer_split(const char *url, struct parts *out)
 {
     CURLU *u = curl_url();
     CURLUcode code =
@@ -37,7 +37,8 @@ static void free_parts(struct parts *p)
 }
 
 /* As for HTTP: a password in a URL would end in tables and results. */
-static enum status check(const struct parts *p, CURLUcode code, const char *url, struct err *err)
+static enum status grpc_peer_check(const struct parts *p, CURLUcode code, const char *url,
+                                   struct err *err)
 {
     bool no_path = !p->path || strcmp(p->path, "/") == 0 || p->path[0] == '\0';
     if (p->user)
@@ -82,8 +83,8 @@ enum status grpc_peer_init(struct grpc_peer *p, const char *url, const char *api
 {
     struct parts parts = {0};
     *p = (struct grpc_peer){.timeout_seconds = timeout_seconds};
-    CURLUcode code = split(url, &parts);
-    enum status st = check(&parts, code, url, err);
+    CURLUcode code = grpc_peer_split(url, &parts);
+    enum status st = grpc_peer_check(&parts, code, url, err);
     if (st == STATUS_OK)
         st = name_it(p, &parts, err);
     if (st == STATUS_OK)

@@ -15,7 +15,7 @@ static bool accepted(const struct http_call *x)
 }
 
 /* One of the lines of the head; a status line begins with "HTTP/". 1xx are not yet the answer. */
-static size_t on_header(char *line, size_t size, size_t n, void *arg)
+static size_t http_call_on_header(char *line, size_t size, size_t n, void *arg)
 {
     struct http_call *x = arg;
     size_t len = size * n;
@@ -28,18 +28,18 @@ static size_t on_header(char *line, size_t size, size_t n, void *arg)
     return len;
 }
 
-static void count_message(struct http_call *x, size_t len)
+static void http_call_count_message(struct http_call *x, size_t len)
 {
     x->base.record->n_messages++;
     x->base.record->payload_bytes += len;
 }
 
-static enum status on_event(void *arg, const char *data, size_t len, struct err *err)
+static enum status http_call_on_event(void *arg, const char *data, size_t len, struct err *err)
 {
     struct http_call *x = arg;
     if (x->done_us || len == 0)
         return STATUS_OK;
-    count_message(x, len);
+    http_call_count_message(x, len);
     if (len == 6 && memcmp(data, "[DONE]", 6) == 0) {
         x->done_us = x->base.last_us;
         return STATUS_OK;
@@ -77,7 +77,7 @@ static bool renew_handle(struct http_call *x)
         return false;
     curl_easy_setopt(x->easy, CURLOPT_PRIVATE, x);
     curl_easy_setopt(x->easy, CURLOPT_POST, 1L);
-    curl_easy_setopt(x->easy, CURLOPT_HEADERFUNCTION, on_header);
+    curl_easy_setopt(x->easy, CURLOPT_HEADERFUNCTION, http_call_on_header);
     curl_easy_setopt(x->easy, CURLOPT_HEADERDATA, x);
     curl_easy_setopt(x->easy, CURLOPT_WRITEFUNCTION, on_bytes);
     curl_easy_setopt(x->easy, CURLOPT_WRITEDATA, x);
@@ -91,7 +91,7 @@ struct http_call *http_call_create(const struct http_peer *p)
         return NULL;
     x->peer = p;
     x->answer.limit = LIMIT_ANSWER_BYTES;
-    sse_init(&x->sse, on_event, x);
+    sse_init(&x->sse, http_call_on_event, x);
     return x;
 }
 
@@ -107,7 +107,7 @@ void http_call_destroy(struct http_call *x)
 }
 
 /* ignore_eos is no field of OpenAI's: it is sent only where it is asked for. */
-static bool put_body(struct buf *b, const char *model, const struct work_item *item)
+static bool http_call_put_body(struct buf *b, const char *model, const struct work_item *item)
 {
     buf_clear(b);
     buf_puts(b, "{\"model\":");
@@ -132,7 +132,7 @@ enum status http_call_prepare(struct http_call *x, const char *model, const stru
     sse_reset(&x->sse);
     buf_clear(&x->answer);
     const char *url = item->chat ? x->peer->chat_url : x->peer->completions_url;
-    if (!renew_handle(x) || !put_body(&x->body, model, item) ||
+    if (!renew_handle(x) || !http_call_put_body(&x->body, model, item) ||
         curl_easy_setopt(x->easy, CURLOPT_URL, url) ||
         curl_easy_setopt(x->easy, CURLOPT_POSTFIELDS, buf_str(&x->body)) ||
         curl_easy_setopt(x->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)x->body.len))
@@ -184,9 +184,9 @@ static enum status check_stream(const struct http_call *x, struct err *err)
                    type ? type : "of no type");
 }
 
-static enum status take_whole(struct http_call *x, struct err *err)
+static enum status http_call_take_whole(struct http_call *x, struct err *err)
 {
-    count_message(x, x->answer.len);
+    http_call_count_message(x, x->answer.len);
     enum status st = openai_chunk_read(&x->base.heard, buf_str(&x->answer), x->answer.len, err);
     if (st)
         return st;
@@ -195,7 +195,7 @@ static enum status take_whole(struct http_call *x, struct err *err)
     return net_call_stamp(&x->base, err);
 }
 
-static enum status judge(struct http_call *x, CURLcode code, struct err *err)
+static enum status http_call_judge(struct http_call *x, CURLcode code, struct err *err)
 {
     if (x->base.refused) {
         *err = x->base.err;
@@ -207,14 +207,14 @@ static enum status judge(struct http_call *x, CURLcode code, struct err *err)
         return not_accepted(x, err);
     if (code)
         return transfer_failed(x, code, err);
-    return x->base.stream ? check_stream(x, err) : take_whole(x, err);
+    return x->base.stream ? check_stream(x, err) : http_call_take_whole(x, err);
 }
 
 /* An answer ends with its last bytes, a failure when it is known. */
 void http_call_end(struct http_call *x, CURLcode code)
 {
     struct err err;
-    if (judge(x, code, &err)) {
+    if (http_call_judge(x, code, &err)) {
         api_key_mask(&x->peer->key, err.text);
         http_call_end_failed(x, err.text);
         return;

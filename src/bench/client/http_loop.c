@@ -26,7 +26,7 @@ static int on_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *kn
     return epoll_ctl(l->epoll_fd, known ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, fd, &e);
 }
 
-static int on_timer(CURLM *multi, long timeout_ms, void *arg)
+static int http_loop_on_timer(CURLM *multi, long timeout_ms, void *arg)
 {
     struct http_loop *l = arg;
     (void)multi;
@@ -46,7 +46,7 @@ enum status http_loop_open(struct http_loop *l, uint32_t max_connections, struct
     }
     curl_multi_setopt(l->multi, CURLMOPT_SOCKETFUNCTION, on_socket);
     curl_multi_setopt(l->multi, CURLMOPT_SOCKETDATA, l);
-    curl_multi_setopt(l->multi, CURLMOPT_TIMERFUNCTION, on_timer);
+    curl_multi_setopt(l->multi, CURLMOPT_TIMERFUNCTION, http_loop_on_timer);
     curl_multi_setopt(l->multi, CURLMOPT_TIMERDATA, l);
     curl_multi_setopt(l->multi, CURLMOPT_MAXCONNECTS, (long)max_connections);
     return STATUS_OK;
@@ -69,7 +69,7 @@ static void run_timer(struct http_loop *l)
     long timeout_ms = -1;
     curl_multi_socket_action(l->multi, CURL_SOCKET_TIMEOUT, 0, &running);
     curl_multi_timeout(l->multi, &timeout_ms);
-    on_timer(l->multi, timeout_ms, l);
+    http_loop_on_timer(l->multi, timeout_ms, l);
 }
 
 enum status http_loop_start(struct http_loop *l, CURL *easy, struct err *err)

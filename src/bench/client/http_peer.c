@@ -55,7 +55,7 @@ static size_t base_length(const char *url)
     return n;
 }
 
-static char *join(const char *base, const char *path)
+static char *http_peer_join(const char *base, const char *path)
 {
     struct buf b = {0};
     buf_puts(&b, base);
@@ -73,9 +73,9 @@ static enum status set_urls(struct http_peer *p, const char *url, struct err *er
         return st;
     p->base = mem_strndup(url, base_length(url));
     if (p->base) {
-        p->models_url = join(p->base, "/v1/models");
-        p->chat_url = join(p->base, "/v1/chat/completions");
-        p->completions_url = join(p->base, "/v1/completions");
+        p->models_url = http_peer_join(p->base, "/v1/models");
+        p->chat_url = http_peer_join(p->base, "/v1/chat/completions");
+        p->completions_url = http_peer_join(p->base, "/v1/completions");
     }
     if (!p->models_url || !p->chat_url || !p->completions_url)
         return err_set(err, STATUS_NO_MEMORY, "no memory for a URL");
@@ -184,8 +184,8 @@ static const char *model_name(const json_t *data, size_t i)
     return json_string_value(json_object_get(json_array_get(data, i), "id"));
 }
 
-static enum status not_listed(const struct http_peer *p, const json_t *data, const char *asked,
-                              struct err *err)
+static enum status http_peer_not_listed(const struct http_peer *p, const json_t *data,
+                                        const char *asked, struct err *err)
 {
     struct buf names = {0};
     size_t n = json_array_size(data), shown = 0;
@@ -201,8 +201,8 @@ static enum status not_listed(const struct http_peer *p, const json_t *data, con
     return STATUS_NOT_FOUND;
 }
 
-static enum status choose(const struct http_peer *p, const json_t *data, const char *asked,
-                          const char **name, struct err *err)
+static enum status http_peer_choose(const struct http_peer *p, const json_t *data,
+                                    const char *asked, const char **name, struct err *err)
 {
     size_t n = json_array_size(data);
     *name = asked;
@@ -218,12 +218,12 @@ static enum status choose(const struct http_peer *p, const json_t *data, const c
         if (listed && strcmp(listed, *name) == 0)
             return STATUS_OK;
     }
-    return n == 0 ? STATUS_OK : not_listed(p, data, asked, err);
+    return n == 0 ? STATUS_OK : http_peer_not_listed(p, data, asked, err);
 }
 
 /* The list did not come: the answer was an error. */
-static enum status refused(const struct http_peer *p, long status, const struct buf *answer,
-                           struct err *err)
+static enum status http_peer_refused(const struct http_peer *p, long status,
+                                     const struct buf *answer, struct err *err)
 {
     char words[200];
     openai_chunk_error(buf_str(answer), answer->len, words, sizeof words);
@@ -248,13 +248,13 @@ enum status http_peer_model(const struct http_peer *p, const char *asked, char *
     if (st == STATUS_OK && status / 100 == 2) {
         list = json_loadb(buf_str(&answer), answer.len, 0, NULL);
         const json_t *data = json_object_get(list, "data");
-        st = json_is_array(data) ? choose(p, data, asked, &name, err)
+        st = json_is_array(data) ? http_peer_choose(p, data, asked, &name, err)
                                  : err_set(err, STATUS_INVALID,
                                            "--url: %s: expected {\"data\": [...]}, a list of "
                                            "models: is this a server of the OpenAI API?",
                                            p->models_url);
     } else if (st == STATUS_OK && !(status == 404 && asked)) {
-        st = refused(p, status, &answer, err); /* a server need not list its model */
+        st = http_peer_refused(p, status, &answer, err); /* a server need not list its model */
     }
     if (st == STATUS_OK)
         snprintf(out, out_size, "%s", name);

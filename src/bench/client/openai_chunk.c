@@ -15,7 +15,7 @@ void openai_chunk_init(struct openai_chunk *c)
 }
 
 /* A field that is there and not null, else NULL. */
-static const json_t *given(const json_t *o, const char *name)
+static const json_t *openai_chunk_given(const json_t *o, const char *name)
 {
     const json_t *v = json_object_get(o, name);
     return json_is_null(v) ? NULL : v;
@@ -23,19 +23,20 @@ static const json_t *given(const json_t *o, const char *name)
 
 /* ---- What must be right ---- */
 
-static enum status wrong(const char *name, const char *expected, const json_t *v, struct err *err)
+static enum status openai_chunk_wrong(const char *name, const char *expected, const json_t *v,
+                                      struct err *err)
 {
     char found[64];
     return err_set(err, STATUS_INVALID, "%s: expected %s, found %s", name, expected,
                    json_found(v, found, sizeof found));
 }
 
-static enum status take_text(struct openai_chunk *c, const json_t *o, const char *name,
-                             struct err *err)
+static enum status openai_chunk_take_text(struct openai_chunk *c, const json_t *o, const char *name,
+                                          struct err *err)
 {
-    const json_t *v = given(o, name);
+    const json_t *v = openai_chunk_given(o, name);
     if (v && !json_is_string(v))
-        return wrong(name, "a string", v, err);
+        return openai_chunk_wrong(name, "a string", v, err);
     c->content |= v && json_string_length(v) > 0;
     return STATUS_OK;
 }
@@ -46,12 +47,12 @@ static enum status take_message(struct openai_chunk *c, const json_t *choice, co
                                 struct err *err)
 {
     static const char *const texts[] = {"content", "reasoning_content", "reasoning"};
-    const json_t *message = given(choice, name);
+    const json_t *message = openai_chunk_given(choice, name);
     enum status st = STATUS_OK;
     if (message && !json_is_object(message))
-        return wrong(name, "an object", message, err);
+        return openai_chunk_wrong(name, "an object", message, err);
     for (size_t i = 0; message && i < sizeof texts / sizeof *texts && st == STATUS_OK; i++)
-        st = take_text(c, message, texts[i], err);
+        st = openai_chunk_take_text(c, message, texts[i], err);
     return st;
 }
 
@@ -75,21 +76,22 @@ void openai_chunk_tell(const struct openai_chunk *c, struct record *r)
     snprintf(r->finish, sizeof r->finish, "%s", c->finish);
 }
 
-static enum status take_choice(struct openai_chunk *c, const json_t *choices, struct err *err)
+static enum status openai_chunk_take_choice(struct openai_chunk *c, const json_t *choices,
+                                            struct err *err)
 {
     const json_t *choice = json_array_get(choices, 0);
     const char *finish = NULL;
     if (choices && !json_is_array(choices))
-        return wrong("choices", "an array", choices, err);
+        return openai_chunk_wrong("choices", "an array", choices, err);
     if (!choice)
         return STATUS_OK;
     if (!json_is_object(choice))
-        return wrong("choices[0]", "an object", choice, err);
+        return openai_chunk_wrong("choices[0]", "an object", choice, err);
     enum status st = take_message(c, choice, "delta", err);
     if (st == STATUS_OK)
         st = take_message(c, choice, "message", err);
     if (st == STATUS_OK)
-        st = take_text(c, choice, "text", err);
+        st = openai_chunk_take_text(c, choice, "text", err);
     if (st == STATUS_OK)
         st = json_field_text(choice, "finish_reason", &finish, err);
     if (finish)
@@ -97,14 +99,15 @@ static enum status take_choice(struct openai_chunk *c, const json_t *choices, st
     return st;
 }
 
-static enum status take_usage(struct openai_chunk *c, const json_t *usage, struct err *err)
+static enum status openai_chunk_take_usage(struct openai_chunk *c, const json_t *usage,
+                                           struct err *err)
 {
     int64_t prompt = 0, completion = 0, cached = 0;
     if (!usage)
         return STATUS_OK;
     if (!json_is_object(usage))
-        return wrong("usage", "an object", usage, err);
-    const json_t *details = given(usage, "prompt_tokens_details");
+        return openai_chunk_wrong("usage", "an object", usage, err);
+    const json_t *details = openai_chunk_given(usage, "prompt_tokens_details");
     enum status st = json_field_int(usage, "prompt_tokens", 0, UINT32_MAX, &prompt, err);
     if (st == STATUS_OK)
         st = json_field_int(usage, "completion_tokens", 0, UINT32_MAX, &completion, err);
@@ -144,7 +147,7 @@ static void take_timings(struct openai_chunk *c, const json_t *timings)
     c->completion_tokens = (uint32_t)predicted;
 }
 
-static bool part(const json_t *ttft, const char *name, int64_t *us)
+static bool openai_chunk_part(const json_t *ttft, const char *name, int64_t *us)
 {
     double ms = number(ttft, name, GREATEST_MS);
     if (isnan(ms))
@@ -153,21 +156,25 @@ static bool part(const json_t *ttft, const char *name, int64_t *us)
     return true;
 }
 
-static void take_ttft(struct openai_chunk *c, const json_t *ttft)
+static void openai_chunk_take_ttft(struct openai_chunk *c, const json_t *ttft)
 {
     struct timeline_ttft t = {0};
-    if (part(ttft, "receive_ms", &t.receive_us) && part(ttft, "tokenize_ms", &t.tokenize_us) &&
-        part(ttft, "submit_ms", &t.submit_us) && part(ttft, "queue_ms", &t.queue_us) &&
-        part(ttft, "cache_ms", &t.cache_us) && part(ttft, "prefill_ms", &t.prefill_us) &&
-        part(ttft, "first_write_ms", &t.first_write_us) && part(ttft, "total_ms", &t.total_us)) {
-        part(ttft, "decode_ms", &t.decode_us); /* older servers have none */
+    if (openai_chunk_part(ttft, "receive_ms", &t.receive_us) &&
+        openai_chunk_part(ttft, "tokenize_ms", &t.tokenize_us) &&
+        openai_chunk_part(ttft, "submit_ms", &t.submit_us) &&
+        openai_chunk_part(ttft, "queue_ms", &t.queue_us) &&
+        openai_chunk_part(ttft, "cache_ms", &t.cache_us) &&
+        openai_chunk_part(ttft, "prefill_ms", &t.prefill_us) &&
+        openai_chunk_part(ttft, "first_write_ms", &t.first_write_us) &&
+        openai_chunk_part(ttft, "total_ms", &t.total_us)) {
+        openai_chunk_part(ttft, "decode_ms", &t.decode_us); /* older servers have none */
         c->has_ttft = true;
         c->ttft = t;
     }
 }
 
 /* The first of two that is known, else what was known before. */
-static void take_ms(double *ms, double first, double second)
+static void openai_chunk_take_ms(double *ms, double first, double second)
 {
     double x = isnan(first) ? second : first;
     if (!isnan(x))
@@ -179,11 +186,11 @@ static void take_measurements(struct openai_chunk *c, const json_t *o)
     const json_t *ttft = json_object_get(o, "ttft");
     const json_t *metrics = json_object_get(o, "metrics");
     take_timings(c, json_object_get(o, "timings"));
-    take_ttft(c, ttft);
-    take_ms(&c->ttft_ms, number(ttft, "total_ms", GREATEST_MS),
-            number(metrics, "time_to_first_token_ms", GREATEST_MS));
-    take_ms(&c->queue_ms, number(ttft, "queue_ms", GREATEST_MS),
-            number(metrics, "queue_time_ms", GREATEST_MS));
+    openai_chunk_take_ttft(c, ttft);
+    openai_chunk_take_ms(&c->ttft_ms, number(ttft, "total_ms", GREATEST_MS),
+                         number(metrics, "time_to_first_token_ms", GREATEST_MS));
+    openai_chunk_take_ms(&c->queue_ms, number(ttft, "queue_ms", GREATEST_MS),
+                         number(metrics, "queue_time_ms", GREATEST_MS));
 }
 
 /* ---- Errors ---- */
@@ -202,7 +209,7 @@ static const char *beginning(const char *bytes, size_t len, char *out, size_t ou
  * {"detail": M} (FastAPI). NULL: none of these. */
 static const char *message_of(const json_t *o)
 {
-    const json_t *error = given(o, "error");
+    const json_t *error = openai_chunk_given(o, "error");
     const json_t *candidates[] = {json_object_get(error, "message"), error,
                                   json_object_get(o, "message"), json_object_get(o, "detail")};
     for (size_t i = 0; i < sizeof candidates / sizeof *candidates; i++) {
@@ -215,7 +222,7 @@ static const char *message_of(const json_t *o)
 static bool is_error(const json_t *o)
 {
     const char *object = json_string_value(json_object_get(o, "object"));
-    return given(o, "error") || (object && strcmp(object, "error") == 0);
+    return openai_chunk_given(o, "error") || (object && strcmp(object, "error") == 0);
 }
 
 static enum status read_object(struct openai_chunk *c, const json_t *o, struct err *err)
@@ -229,9 +236,9 @@ static enum status read_object(struct openai_chunk *c, const json_t *o, struct e
         return err_set(err, STATUS_INTERNAL, "the server reports: %s",
                        message ? message : "an error without a message");
     }
-    enum status st = take_choice(c, given(o, "choices"), err);
+    enum status st = openai_chunk_take_choice(c, openai_chunk_given(o, "choices"), err);
     if (st == STATUS_OK)
-        st = take_usage(c, given(o, "usage"), err);
+        st = openai_chunk_take_usage(c, openai_chunk_given(o, "usage"), err);
     if (st == STATUS_OK)
         take_measurements(c, o);
     return st;

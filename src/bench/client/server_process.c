@@ -66,7 +66,7 @@ static void become(const char *command, int output, pid_t parent)
 }
 
 /* HTTP status of a question for its models; 0: nobody answers. */
-static long ask_models(const char *url)
+static long server_process_ask_models(const char *url)
 {
     char models[80];
     long status = 0;
@@ -106,7 +106,7 @@ static enum status wait_until_there(struct server_process *p, uint32_t timeout_s
 {
     int64_t until_us = clock_now_us() + timeout_seconds * INT64_C(1000000);
     while (true) {
-        long status = ask_models(p->url);
+        long status = server_process_ask_models(p->url);
         if (status >= 200 && status < 500) /* 503: it is loading the model */
             return STATUS_OK;
         if (stop && atomic_load(stop))

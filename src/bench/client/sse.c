@@ -28,14 +28,14 @@ void sse_fini(struct sse *s)
     buf_fini(&s->data);
 }
 
-static enum status append(struct buf *b, const char *bytes, size_t len, struct err *err)
+static enum status sse_append(struct buf *b, const char *bytes, size_t len, struct err *err)
 {
     if (buf_append(b, bytes, len))
         return STATUS_OK;
     return err_set(err, STATUS_NO_MEMORY, "no memory for an event of the stream");
 }
 
-static enum status too_long(struct err *err)
+static enum status sse_too_long(struct err *err)
 {
     return err_set(err, STATUS_INVALID, "an event of the stream has more than %u bytes",
                    LIMIT_SSE_EVENT_BYTES);
@@ -69,9 +69,9 @@ static enum status take_line(struct sse *s, const char *line, size_t len, struct
     if (value < end && *value == ' ')
         value++;
     if (s->data.len + (size_t)(end - value) > LIMIT_SSE_EVENT_BYTES)
-        return too_long(err);
-    enum status st = append(&s->data, value, (size_t)(end - value), err);
-    return st ? st : append(&s->data, "\n", 1, err);
+        return sse_too_long(err);
+    enum status st = sse_append(&s->data, value, (size_t)(end - value), err);
+    return st ? st : sse_append(&s->data, "\n", 1, err);
 }
 
 /* Bytes before the first CR or LF; len when there is none. */
@@ -93,9 +93,9 @@ static enum status take_piece(struct sse *s, const char *bytes, size_t len, size
     enum status st = STATUS_OK;
     *took = whole ? n + 1 : n;
     if (s->line.len + n > LIMIT_SSE_EVENT_BYTES + FIELD_BYTES)
-        return too_long(err);
+        return sse_too_long(err);
     if (s->line.len > 0 || !whole)
-        st = append(&s->line, bytes, n, err);
+        st = sse_append(&s->line, bytes, n, err);
     if (st || !whole)
         return st;
     s->after_cr = bytes[n] == '\r';

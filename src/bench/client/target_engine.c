@@ -44,8 +44,8 @@ static enum status tokenize_chat(const struct loader *l, const char *prompt, str
     return status;
 }
 
-static enum status tokenize(const struct loader *l, const struct work_item *item,
-                            struct tokens *out, struct err *err)
+static enum status target_engine_tokenize(const struct loader *l, const struct work_item *item,
+                                          struct tokens *out, struct err *err)
 {
     if (item->chat)
         return tokenize_chat(l, item->prompt, out, err);
@@ -53,12 +53,13 @@ static enum status tokenize(const struct loader *l, const struct work_item *item
                             TOKENIZE_SPECIAL | TOKENIZE_ADD, out, err);
 }
 
-static enum status make_params(const struct engine_target *t, const struct work_item *item,
-                               struct request_params *p, struct err *err)
+static enum status target_engine_make_params(const struct engine_target *t,
+                                             const struct work_item *item, struct request_params *p,
+                                             struct err *err)
 {
     struct tokens tokens = {0};
     timeline_stamp(&p->timeline, TIMELINE_PARSED);
-    enum status status = tokenize(t->loader, item, &tokens, err);
+    enum status status = target_engine_tokenize(t->loader, item, &tokens, err);
     p->prompt = tokens.ids; /* ours to give away: tokens_fini is not called */
     p->n_prompt = (uint32_t)tokens.count;
     p->max_tokens = item->max_tokens;
@@ -71,8 +72,8 @@ static enum status make_params(const struct engine_target *t, const struct work_
 }
 
 /* The engine has as many slots as we have flights: it refuses when none is free. */
-static void take_off(struct engine_target *t, const struct work_item *item, struct record *r,
-                     struct request *request)
+static void target_engine_take_off(struct engine_target *t, const struct work_item *item,
+                                   struct record *r, struct request *request)
 {
     struct flight *f = t->free;
     REQUIRE(f && request_user(request) == f);
@@ -91,11 +92,11 @@ static void engine_target_send(struct target *base, const struct work_item *item
     struct err err = {0};
     r->state = RECORD_RUNNING;
     r->sent_us = params.timeline.at_us[TIMELINE_RECEIVED] = clock_now_us();
-    enum status status = make_params(t, item, &params, &err);
+    enum status status = target_engine_make_params(t, item, &params, &err);
     if (status == STATUS_OK)
         status = engine_submit(t->engine, &params, &request, &err);
     if (status == STATUS_OK)
-        take_off(t, item, r, request);
+        target_engine_take_off(t, item, r, request);
     else
         record_end(r, RECORD_FAILED, clock_now_us(), err.text);
     request_params_fini(&params);
@@ -123,7 +124,7 @@ static void take_chunk(struct engine_target *t, struct flight *f, int64_t now_us
     engine_cancel(t->engine, f->request);
 }
 
-static void take_whole(struct engine_target *t, struct flight *f, int64_t now_us)
+static void target_engine_take_whole(struct engine_target *t, struct flight *f, int64_t now_us)
 {
     struct timeline *timeline = request_timeline(f->request);
     timeline->at_us[TIMELINE_DECODED] = timeline->at_us[TIMELINE_FINISHED];
@@ -169,7 +170,7 @@ static void land(struct engine_target *t, struct flight *f)
     t->free = f;
 }
 
-static void take_news(struct engine_target *t, struct request *request)
+static void target_engine_take_news(struct engine_target *t, struct request *request)
 {
     struct flight *f = request_user(request);
     struct request_news news, all;
@@ -181,7 +182,7 @@ static void take_news(struct engine_target *t, struct request *request)
         return;
     request_all(request, &all);
     if (!f->stream && all.text_len > 0)
-        take_whole(t, f, now);
+        target_engine_take_whole(t, f, now);
     end_record(t, f, &all, now);
     land(t, f);
 }
@@ -200,7 +201,7 @@ static void engine_target_poll(struct target *base, int64_t until_us)
     engine_events_clear(t->engine);
     struct request *request;
     while ((request = engine_next_event(t->engine)))
-        take_news(t, request);
+        target_engine_take_news(t, request);
 }
 
 /* --- opening and closing -------------------------------------------------------------------- */

@@ -27,14 +27,14 @@ struct grpc_target {
     struct grpc_call *first, *last; /* those that run, by deadline */
 };
 
-static struct grpc_target *of(struct target *t)
+static struct grpc_target *target_grpc_of(struct target *t)
 {
     return (struct grpc_target *)t;
 }
 
 /* ---- Exchanges ---- */
 
-static void ended(struct grpc_call *x)
+static void target_grpc_ended(struct grpc_call *x)
 {
     struct grpc_target *t = x->owner;
     *(x->earlier ? &x->earlier->later : &t->first) = x->later;
@@ -42,13 +42,14 @@ static void ended(struct grpc_call *x)
     target_net_give(&t->net, &x->base);
 }
 
-static struct net_call *create_call(void *target)
+static struct net_call *target_grpc_create_call(void *target)
 {
-    struct grpc_call *x = grpc_call_create(&((struct grpc_target *)target)->peer, ended, target);
+    struct grpc_call *x =
+        grpc_call_create(&((struct grpc_target *)target)->peer, target_grpc_ended, target);
     return x ? &x->base : NULL;
 }
 
-static void destroy_call(struct net_call *c)
+static void target_grpc_destroy_call(struct net_call *c)
 {
     grpc_call_destroy((struct grpc_call *)c);
 }
@@ -130,7 +131,7 @@ static enum status find_conn(struct grpc_target *t, struct grpc_conn **out, stru
 
 /* ---- As a target ---- */
 
-static void start(struct grpc_target *t, struct grpc_call *x, uint32_t seconds)
+static void target_grpc_start(struct grpc_target *t, struct grpc_call *x, uint32_t seconds)
 {
     struct err err;
     struct grpc_conn *c;
@@ -143,15 +144,16 @@ static void start(struct grpc_target *t, struct grpc_call *x, uint32_t seconds)
         grpc_call_end_failed(x, err.text);
 }
 
-static void send_item(struct target *base, const struct work_item *item, struct record *r)
+static void target_grpc_send_item(struct target *base, const struct work_item *item,
+                                  struct record *r)
 {
-    struct grpc_target *t = of(base);
+    struct grpc_target *t = target_grpc_of(base);
     struct err err;
-    struct grpc_call *x = target_net_take(&t->net, create_call, r);
+    struct grpc_call *x = target_net_take(&t->net, target_grpc_create_call, r);
     if (!x)
         return;
     if (grpc_call_prepare(x, t->net.model, item, r, &err) == STATUS_OK) {
-        start(t, x, t->peer.timeout_seconds);
+        target_grpc_start(t, x, t->peer.timeout_seconds);
         return;
     }
     r->sent_us = clock_now_us();
@@ -178,7 +180,7 @@ static void end_late(struct grpc_target *t)
     }
 }
 
-static void end_cancelled(struct grpc_target *t)
+static void target_grpc_end_cancelled(struct grpc_target *t)
 {
     for (struct grpc_call *x = t->first, *later; x && t->net.n_cancelled > 0; x = later) {
         later = x->later;
@@ -197,9 +199,9 @@ static bool any_over(const struct grpc_target *t)
     return false;
 }
 
-static void poll_answers(struct target *base, int64_t until_us)
+static void target_grpc_poll_answers(struct target *base, int64_t until_us)
 {
-    struct grpc_target *t = of(base);
+    struct grpc_target *t = target_grpc_of(base);
     struct epoll_event events[EVENTS_A_STEP];
     if (t->first && t->first->deadline_us < until_us)
         until_us = t->first->deadline_us;
@@ -210,10 +212,10 @@ static void poll_answers(struct target *base, int64_t until_us)
         grpc_conn_turn(events[i].data.ptr);
     reap(t);
     end_late(t);
-    end_cancelled(t);
+    target_grpc_end_cancelled(t);
 }
 
-static uint64_t received(const struct target *base)
+static uint64_t target_grpc_received(const struct target *base)
 {
     const struct grpc_target *t = (const struct grpc_target *)base;
     uint64_t n = t->closed_received;
@@ -222,9 +224,9 @@ static uint64_t received(const struct target *base)
     return n;
 }
 
-static void close_target(struct target *base)
+static void target_grpc_close_target(struct target *base)
 {
-    struct grpc_target *t = of(base);
+    struct grpc_target *t = target_grpc_of(base);
     while (t->first) {
         struct grpc_call *x = t->first;
         stop(x);
@@ -232,7 +234,7 @@ static void close_target(struct target *base)
     }
     while (t->conns)
         close_conn(t, &t->conns);
-    target_net_fini(&t->net, destroy_call);
+    target_net_fini(&t->net, target_grpc_destroy_call);
     if (t->epoll_fd >= 0)
         close(t->epoll_fd);
     grpc_peer_fini(&t->peer);
@@ -240,19 +242,19 @@ static void close_target(struct target *base)
 }
 
 static const struct target_ops ops = {
-    .send = send_item,
-    .poll = poll_answers,
+    .send = target_grpc_send_item,
+    .poll = target_grpc_poll_answers,
     .cancel = target_net_cancel,
-    .close = close_target,
-    .received = received,
+    .close = target_grpc_close_target,
+    .received = target_grpc_received,
 };
 
 /* ---- Its models ---- */
 
 typedef Firstlight__V1__ListModelsResponse model_list;
 
-static enum status not_listed(const struct grpc_target *t, const model_list *list,
-                              const char *asked, struct err *err)
+static enum status target_grpc_not_listed(const struct grpc_target *t, const model_list *list,
+                                          const char *asked, struct err *err)
 {
     struct buf names = {0};
     size_t shown = 0;
@@ -266,8 +268,8 @@ static enum status not_listed(const struct grpc_target *t, const model_list *lis
     return STATUS_NOT_FOUND;
 }
 
-static enum status choose(struct grpc_target *t, const model_list *list, const char *asked,
-                          struct err *err)
+static enum status target_grpc_choose(struct grpc_target *t, const model_list *list,
+                                      const char *asked, struct err *err)
 {
     if (list->n_models == 0 && !asked)
         return err_param(err, STATUS_INVALID, "--model", "--model: %s lists no model: name one",
@@ -276,17 +278,17 @@ static enum status choose(struct grpc_target *t, const model_list *list, const c
     for (size_t i = 0; i < list->n_models; i++)
         listed |= asked && strcmp(list->models[i]->id, asked) == 0;
     if (!listed)
-        return not_listed(t, list, asked, err);
+        return target_grpc_not_listed(t, list, asked, err);
     return target_net_name(&t->net, asked ? asked : list->models[0]->id, t->peer.base, err);
 }
 
 /* A server need not list its models (UNIMPLEMENTED), if one is named. */
-static enum status refused(struct grpc_target *t, int status, const char *why, const char *asked,
-                           struct err *err)
+static enum status target_grpc_refused(struct grpc_target *t, int status, const char *why,
+                                       const char *asked, struct err *err)
 {
     const model_list none = FIRSTLIGHT__V1__LIST_MODELS_RESPONSE__INIT;
     if (status == status_grpc(STATUS_UNSUPPORTED) && asked)
-        return choose(t, &none, asked, err);
+        return target_grpc_choose(t, &none, asked, err);
     if (status == status_grpc(STATUS_UNAUTHENTICATED))
         return err_set(err, STATUS_UNAUTHENTICATED, "%s %s: %s", t->peer.base,
                        t->peer.key.text[0] ? "refuses the key of --api-key-file"
@@ -303,40 +305,41 @@ static enum status read_list(struct grpc_target *t, const struct buf *answer, co
     if (!list)
         return err_set(err, STATUS_INVALID, "--url: %s: expected a ListModelsResponse",
                        t->peer.base);
-    enum status st = choose(t, list, asked, err);
+    enum status st = target_grpc_choose(t, list, asked, err);
     firstlight__v1__list_models_response__free_unpacked(list, NULL);
     return st;
 }
 
 /* Asks at the peer's address. *reached: something answered there. */
-static enum status ask_models(struct grpc_target *t, const char *asked, bool *reached,
-                              struct err *err)
+static enum status target_grpc_ask_models(struct grpc_target *t, const char *asked, bool *reached,
+                                          struct err *err)
 {
     struct buf answer = {.limit = LIMIT_ANSWER_BYTES};
     struct record r;
     uint32_t most = t->peer.timeout_seconds;
     record_init(&r);
-    struct grpc_call *x = target_net_take(&t->net, create_call, &r);
+    struct grpc_call *x = target_net_take(&t->net, target_grpc_create_call, &r);
     if (!x || grpc_call_prepare_list(x, &answer, &r, err))
         return err_set(err, STATUS_NO_MEMORY, "no memory for a request");
-    start(t, x, most < LIMIT_MODELS_SECONDS ? most : LIMIT_MODELS_SECONDS);
+    target_grpc_start(t, x, most < LIMIT_MODELS_SECONDS ? most : LIMIT_MODELS_SECONDS);
     while (!record_has_ended(&r))
-        poll_answers(&t->net.base, INT64_MAX);
+        target_grpc_poll_answers(&t->net.base, INT64_MAX);
     *reached = r.accepted_us > 0 || t->closed_received > 0;
-    enum status st = r.state == RECORD_OK ? read_list(t, &answer, asked, err)
-                                          : refused(t, x->grpc_status, r.error, asked, err);
+    enum status st = r.state == RECORD_OK
+                         ? read_list(t, &answer, asked, err)
+                         : target_grpc_refused(t, x->grpc_status, r.error, asked, err);
     buf_fini(&answer);
     record_fini(&r);
     return st;
 }
 
 /* The first of the host's addresses at which there is an answer. */
-static enum status find_model(struct grpc_target *t, const char *asked, struct err *err)
+static enum status target_grpc_find_model(struct grpc_target *t, const char *asked, struct err *err)
 {
     bool reached = false;
     enum status st = STATUS_UNAVAILABLE;
     while (st == STATUS_UNAVAILABLE && t->peer.address) {
-        st = ask_models(t, asked, &reached, err);
+        st = target_grpc_ask_models(t, asked, &reached, err);
         if (reached || st != STATUS_UNAVAILABLE)
             break;
         t->peer.address = t->peer.address->ai_next;
@@ -361,9 +364,9 @@ enum status target_open_grpc(struct target **out, const struct http_options *opt
         st = grpc_peer_init(&t->peer, options->url, options->api_key_file, options->timeout_seconds,
                             err);
     if (st == STATUS_OK)
-        st = find_model(t, options->model, err);
+        st = target_grpc_find_model(t, options->model, err);
     if (st) {
-        close_target(&t->net.base);
+        target_grpc_close_target(&t->net.base);
         return st;
     }
     *out = &t->net.base;

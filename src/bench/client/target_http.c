@@ -16,27 +16,28 @@ struct http_target {
     struct net_bytes wire; /* of all but the question for models */
 };
 
-static struct http_target *of(struct target *t)
+static struct http_target *target_http_of(struct target *t)
 {
     return (struct http_target *)t;
 }
 
-static struct net_call *create_call(void *target)
+static struct net_call *target_http_create_call(void *target)
 {
     struct http_call *x = http_call_create(&((struct http_target *)target)->peer);
     return x ? &x->base : NULL;
 }
 
-static void destroy_call(struct net_call *c)
+static void target_http_destroy_call(struct net_call *c)
 {
     http_call_destroy((struct http_call *)c);
 }
 
-static void send_item(struct target *base, const struct work_item *item, struct record *r)
+static void target_http_send_item(struct target *base, const struct work_item *item,
+                                  struct record *r)
 {
-    struct http_target *t = of(base);
+    struct http_target *t = target_http_of(base);
     struct err err;
-    struct http_call *x = target_net_take(&t->net, create_call, r);
+    struct http_call *x = target_net_take(&t->net, target_http_create_call, r);
     if (!x)
         return;
     enum status st = http_call_prepare(x, t->net.model, item, r, &err);
@@ -58,16 +59,16 @@ static void end_one(struct http_target *t, struct http_call *x)
     target_net_give(&t->net, &x->base);
 }
 
-static void end_cancelled(struct http_target *t)
+static void target_http_end_cancelled(struct http_target *t)
 {
     for (struct net_call *c = t->net.all; c && t->net.n_cancelled > 0; c = c->next)
         if (c->record && c->cancelled)
             end_one(t, (struct http_call *)c);
 }
 
-static void poll_answers(struct target *base, int64_t until_us)
+static void target_http_poll_answers(struct target *base, int64_t until_us)
 {
-    struct http_target *t = of(base);
+    struct http_target *t = target_http_of(base);
     CURL *easy;
     CURLcode code;
     http_loop_step(&t->loop, t->net.n_cancelled > 0 ? 0 : until_us);
@@ -78,16 +79,16 @@ static void poll_answers(struct target *base, int64_t until_us)
         http_call_end(x, code);
         target_net_give(&t->net, &x->base);
     }
-    end_cancelled(t);
+    target_http_end_cancelled(t);
 }
 
-static void close_target(struct target *base)
+static void target_http_close_target(struct target *base)
 {
-    struct http_target *t = of(base);
+    struct http_target *t = target_http_of(base);
     for (struct net_call *c = t->net.all; c; c = c->next)
         if (c->record)
             end_one(t, (struct http_call *)c);
-    target_net_fini(&t->net, destroy_call);
+    target_net_fini(&t->net, target_http_destroy_call);
     http_loop_close(&t->loop);
     net_bytes_fini(&t->wire);
     http_peer_fini(&t->peer);
@@ -95,20 +96,20 @@ static void close_target(struct target *base)
     curl_global_cleanup();
 }
 
-static uint64_t received(const struct target *base)
+static uint64_t target_http_received(const struct target *base)
 {
     return net_bytes_received(&((const struct http_target *)base)->wire);
 }
 
 static const struct target_ops ops = {
-    .send = send_item,
-    .poll = poll_answers,
+    .send = target_http_send_item,
+    .poll = target_http_poll_answers,
     .cancel = target_net_cancel,
-    .close = close_target,
-    .received = received,
+    .close = target_http_close_target,
+    .received = target_http_received,
 };
 
-static enum status find_model(struct http_target *t, const char *asked, struct err *err)
+static enum status target_http_find_model(struct http_target *t, const char *asked, struct err *err)
 {
     char name[1024];
     enum status st = http_peer_model(&t->peer, asked, name, sizeof name, err);
@@ -132,9 +133,9 @@ enum status target_open_http(struct target **out, const struct http_options *opt
     if (st == STATUS_OK)
         st = http_loop_open(&t->loop, options->max_connections, err);
     if (st == STATUS_OK)
-        st = find_model(t, options->model, err);
+        st = target_http_find_model(t, options->model, err);
     if (st) {
-        close_target(&t->net.base);
+        target_http_close_target(&t->net.base);
         return st;
     }
     *out = &t->net.base;

@@ -35,7 +35,7 @@ struct sums {
     uint32_t n_pairs, n_b_first;
 };
 
-static bool stopped(const struct job *job)
+static bool ab_stopped(const struct job *job)
 {
     const atomic_bool *stop = job->o->measure->stop;
     return stop && atomic_load(stop);
@@ -64,7 +64,7 @@ static enum status run_pair(struct job *job, struct sums *sums, struct err *err)
 {
     bool b_first = random_below(&job->random, 2);
     enum status st = run_side(job, b_first ? AB_B : AB_A, sums, err);
-    if (!st && !stopped(job))
+    if (!st && !ab_stopped(job))
         st = run_side(job, b_first ? AB_A : AB_B, sums, err);
     job->run += job->o->one_cache ? AB_SIDES : 1;
     sums->n_pairs++;
@@ -83,7 +83,7 @@ static enum status start_side(struct job *job, int side, struct err *err)
     return st ? err_context(err, side == AB_A ? "A" : "B") : st;
 }
 
-static enum status warm_up(struct job *job, int side, struct err *err)
+static enum status ab_warm_up(struct job *job, int side, struct err *err)
 {
     enum status st = STATUS_OK;
     for (uint32_t i = 0; i < job->o->measure->warmup_runs && !st; i++)
@@ -100,7 +100,7 @@ static enum status start_both(struct job *job, struct err *err)
     if (!st)
         st = start_side(job, b_first ? AB_A : AB_B, err);
     for (int side = 0; side < AB_SIDES && !st; side++)
-        st = warm_up(job, side, err);
+        st = ab_warm_up(job, side, err);
     job->ab->n_starts += !st;
     return st;
 }
@@ -133,7 +133,7 @@ static void take_figures(struct ab_runs *out, struct measurement *m, double proc
     series_fini(&stolen);
 }
 
-static enum status add_block(struct ab *ab, const struct ab_block *block, struct err *err)
+static enum status ab_add_block(struct ab *ab, const struct ab_block *block, struct err *err)
 {
     struct ab_block *blocks = mem_resize(ab->blocks, (ab->n_blocks + 1) * sizeof *blocks);
     if (!blocks)
@@ -143,7 +143,7 @@ static enum status add_block(struct ab *ab, const struct ab_block *block, struct
     return STATUS_OK;
 }
 
-static enum status fail(struct job *job, struct err *err)
+static enum status ab_fail(struct job *job, struct err *err)
 {
     const struct ab_side *a = &job->ab->sides[AB_A], *b = &job->ab->sides[AB_B];
     job->ab->end = AB_FAILED;
@@ -166,12 +166,12 @@ static enum status end_block(struct job *job, struct sums *sums, struct err *err
         count_requests(&job->ab->sides[side], m);
         take_figures(&block.runs[side], m, sums->processor_s[side]);
     }
-    if (stopped(job))
+    if (ab_stopped(job))
         return STATUS_OK;
     job->failures = whole ? 0 : job->failures + 1;
     if (whole)
-        return add_block(job->ab, &block, err);
-    return job->failures < AB_MOST_FAILURES ? STATUS_OK : fail(job, err);
+        return ab_add_block(job->ab, &block, err);
+    return job->failures < AB_MOST_FAILURES ? STATUS_OK : ab_fail(job, err);
 }
 
 static enum status run_block(struct job *job, struct err *err)
@@ -180,7 +180,7 @@ static enum status run_block(struct job *job, struct err *err)
     enum status st = STATUS_OK;
     if (job->o->anew[AB_A] || job->o->anew[AB_B] || job->ab->n_starts == 0)
         st = start_both(job, err);
-    for (uint32_t i = 0; i < job->o->pairs && !st && !stopped(job); i++)
+    for (uint32_t i = 0; i < job->o->pairs && !st && !ab_stopped(job); i++)
         if (i == 0 || !is_late(job))
             st = run_pair(job, &sums, err);
     if (!st)
@@ -237,7 +237,7 @@ bool ab_difference(const struct ab *ab, const struct ab_options *o, enum ab_metr
 }
 
 /* An interval of n blocks costs n squared: of many it is looked at now and then. */
-static enum status look(struct job *job, bool *narrow, struct err *err)
+static enum status ab_look(struct job *job, bool *narrow, struct err *err)
 {
     const struct ab_options *o = job->o;
     struct ab_difference d;
@@ -262,8 +262,8 @@ enum status ab_run(struct ab *out, const struct ab_options *o, struct err *err)
     while (!st && !narrow && out->end == AB_NARROW) {
         st = run_block(&job, err);
         if (!st)
-            st = look(&job, &narrow, err);
-        if (!narrow && stopped(&job))
+            st = ab_look(&job, &narrow, err);
+        if (!narrow && ab_stopped(&job))
             out->end = AB_INTERRUPTED;
         else if (is_late(&job) && !narrow && out->end == AB_NARROW)
             out->end = AB_TIME;

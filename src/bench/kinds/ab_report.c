@@ -27,7 +27,7 @@ static const char *const end_names[] = {[AB_NARROW] = "narrow",
 
 /* --- verdicts ------------------------------------------------------------------------------- */
 
-static double cached_percent(const struct ab_side *s)
+static double ab_report_cached_percent(const struct ab_side *s)
 {
     return s->prompt_tokens ? 100 * (double)s->cached_tokens / (double)s->prompt_tokens : 0;
 }
@@ -35,8 +35,8 @@ static double cached_percent(const struct ab_side *s)
 /* One side was spared work by its prefix cache. */
 static bool cached_alike(const struct ab *ab)
 {
-    return fabs(cached_percent(&ab->sides[AB_A]) - cached_percent(&ab->sides[AB_B])) <=
-           COMPARE_CACHED_PERCENT;
+    return fabs(ab_report_cached_percent(&ab->sides[AB_A]) -
+                ab_report_cached_percent(&ab->sides[AB_B])) <= COMPARE_CACHED_PERCENT;
 }
 
 static const char *verdict(const struct ab *ab, const struct ab_difference *d,
@@ -53,8 +53,8 @@ static const char *verdict(const struct ab *ab, const struct ab_difference *d,
 
 /* --- the table ------------------------------------------------------------------------------ */
 
-static bool row(struct buf *out, const struct ab *ab, const struct ab_options *o,
-                enum ab_metric metric)
+static bool ab_report_row(struct buf *out, const struct ab *ab, const struct ab_options *o,
+                          enum ab_metric metric)
 {
     struct ab_difference d;
     char label[64], interval[64] = "n/a";
@@ -76,7 +76,7 @@ static void side_row(struct buf *out, const char *label, double a, double b)
     buf_printf(out, "%-*s %10s %10s\n", LABEL, label, table_cell(a).text, table_cell(b).text);
 }
 
-static void count_row(struct buf *out, const char *label, uint32_t a, uint32_t b)
+static void ab_report_count_row(struct buf *out, const char *label, uint32_t a, uint32_t b)
 {
     buf_printf(out, "%-*s %10u %10u\n", LABEL, label, a, b);
 }
@@ -107,9 +107,10 @@ static void sides(struct buf *out, const struct ab *ab)
     side_row(out, "processor time, s", sum_of(ab, AB_A, AB_PROCESSOR),
              sum_of(ab, AB_B, AB_PROCESSOR));
     side_row(out, "stolen time, %", mean_stolen(ab, AB_A), mean_stolen(ab, AB_B));
-    count_row(out, "requests", a->n_requests, b->n_requests);
-    count_row(out, "failed", a->n_failed, b->n_failed);
-    side_row(out, "prompt tokens cached, %", cached_percent(a), cached_percent(b));
+    ab_report_count_row(out, "requests", a->n_requests, b->n_requests);
+    ab_report_count_row(out, "failed", a->n_failed, b->n_failed);
+    side_row(out, "prompt tokens cached, %", ab_report_cached_percent(a),
+             ab_report_cached_percent(b));
 }
 
 static void heading(struct buf *out, const struct ab *ab, const struct ab_options *o)
@@ -154,10 +155,10 @@ bool ab_table(struct buf *out, const struct ab *ab, const struct ab_options *o)
     heading(out, ab, o);
     buf_printf(out, "%-*s %10s %10s %11s  %-20s\n", LABEL, "medians of blocks", "A", "B",
                "B against A", "interval");
-    ok = row(out, ab, o, o->metric);
+    ok = ab_report_row(out, ab, o, o->metric);
     for (int i = 0; i < AB_METRICS; i++)
         if ((enum ab_metric)i != o->metric)
-            ok = row(out, ab, o, (enum ab_metric)i) && ok;
+            ok = ab_report_row(out, ab, o, (enum ab_metric)i) && ok;
     sides(out, ab);
     caveats(out, ab, o);
     return ok && !out->failed;
@@ -182,7 +183,7 @@ static json_t *block_json(const struct ab_block *b, uint32_t start)
                      runs_json(&b->runs[AB_A]), "b", runs_json(&b->runs[AB_B]));
 }
 
-static json_t *side_json(const struct ab *ab, const struct ab_options *o, int which)
+static json_t *ab_report_side_json(const struct ab *ab, const struct ab_options *o, int which)
 {
     const struct ab_side *s = &ab->sides[which];
     return json_pack("{s:o, s:o, s:I, s:I, s:I, s:I, s:o, s:o}", "server",
@@ -237,10 +238,10 @@ void ab_result(const struct ab *ab, const struct ab_options *o, struct result *o
     }
     result_set(out, "ab",
                json_pack("{s:o, s:o, s:s, s:s, s:f, s:f, s:f, s:I, s:I, s:I, s:o}", "a",
-                         side_json(ab, o, AB_A), "b", side_json(ab, o, AB_B), "metric",
-                         ab_metric_names[o->metric], "end", end_names[ab->end], "width_percent",
-                         o->width_percent, "time_limit_s", o->time_limit_s, "seconds", ab->seconds,
-                         "pairs", (json_int_t)o->pairs, "starts", (json_int_t)ab->n_starts,
-                         "blocks", (json_int_t)ab->n_blocks, "differences",
-                         differences_json(ab, o)));
+                         ab_report_side_json(ab, o, AB_A), "b", ab_report_side_json(ab, o, AB_B),
+                         "metric", ab_metric_names[o->metric], "end", end_names[ab->end],
+                         "width_percent", o->width_percent, "time_limit_s", o->time_limit_s,
+                         "seconds", ab->seconds, "pairs", (json_int_t)o->pairs, "starts",
+                         (json_int_t)ab->n_starts, "blocks", (json_int_t)ab->n_blocks,
+                         "differences", differences_json(ab, o)));
 }

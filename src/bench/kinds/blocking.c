@@ -37,7 +37,7 @@ struct improvement {
     double ratio, percent;
 };
 
-static struct improvement of_ttft(double baseline, double stream)
+static struct improvement blocking_of_ttft(double baseline, double stream)
 {
     return (struct improvement){
         .ratio = stream > 0 ? baseline / stream : NAN,
@@ -55,7 +55,7 @@ static struct improvement of_throughput(double baseline, double stream)
 
 /* --- the table ------------------------------------------------------------------------------ */
 
-static bool has(const struct blocking *b, int mode)
+static bool blocking_has(const struct blocking *b, int mode)
 {
     return b->of[mode].n_runs > 0;
 }
@@ -79,8 +79,8 @@ static void values_of(struct buf *out, const char *label, const double values[BL
     }
 }
 
-static void row(struct buf *out, const char *label, const double values[BLOCKING_MODES],
-                struct improvement (*over)(double baseline, double stream))
+static void blocking_row(struct buf *out, const char *label, const double values[BLOCKING_MODES],
+                         struct improvement (*over)(double baseline, double stream))
 {
     values_of(out, label, values);
     improvement(out, over(values[BLOCKING_WHOLE], values[BLOCKING_STREAM]));
@@ -93,9 +93,9 @@ static void ttft_row(struct buf *out, struct blocking *b, double percent)
     double v[BLOCKING_MODES];
     char label[32];
     for (int i = 0; i < BLOCKING_MODES; i++)
-        v[i] = has(b, i) ? series_percentile(&b->of[i].pooled.ttft, percent) : NAN;
+        v[i] = blocking_has(b, i) ? series_percentile(&b->of[i].pooled.ttft, percent) : NAN;
     snprintf(label, sizeof label, "TTFT P%.0f", percent);
-    row(out, label, v, of_ttft);
+    blocking_row(out, label, v, blocking_of_ttft);
 }
 
 /* What of it came after the first token: of a stream nothing. No row where no server tells. */
@@ -104,7 +104,7 @@ static void decode_row(struct buf *out, struct blocking *b)
     double v[BLOCKING_MODES];
     bool told = false;
     for (int i = 0; i < BLOCKING_MODES; i++) {
-        v[i] = has(b, i) ? series_percentile(&b->of[i].pooled.decode, 50) : NAN;
+        v[i] = blocking_has(b, i) ? series_percentile(&b->of[i].pooled.decode, 50) : NAN;
         told |= !isnan(v[i]);
     }
     if (!told)
@@ -117,17 +117,17 @@ static void throughput_row(struct buf *out, const struct blocking *b)
 {
     double v[BLOCKING_MODES];
     for (int i = 0; i < BLOCKING_MODES; i++)
-        v[i] = has(b, i) ? b->of[i].pooled.output_throughput : NAN;
-    row(out, "throughput, tokens/s", v, of_throughput);
+        v[i] = blocking_has(b, i) ? b->of[i].pooled.output_throughput : NAN;
+    blocking_row(out, "throughput, tokens/s", v, of_throughput);
 }
 
-static void count_row(struct buf *out, const struct blocking *b)
+static void blocking_count_row(struct buf *out, const struct blocking *b)
 {
     buf_printf(out, "%-*s", LABEL, "completed of requests");
     for (int i = 0; i < BLOCKING_MODES; i++) {
         const struct summary *s = &b->of[i].pooled;
         char text[32] = "n/a";
-        if (has(b, i))
+        if (blocking_has(b, i))
             snprintf(text, sizeof text, "%u/%u", s->completed, s->n);
         buf_printf(out, " %10s", text);
     }
@@ -157,7 +157,7 @@ bool blocking_table(struct buf *out, struct blocking *b)
         ttft_row(out, b, percents[i]);
     decode_row(out, b);
     throughput_row(out, b);
-    count_row(out, b);
+    blocking_count_row(out, b);
     generators(out, b);
     return !out->failed;
 }
@@ -209,13 +209,13 @@ static void add_improvements(struct result *out, const char *suffix, const struc
     char of[32];
     for (size_t i = 0; i < PERCENTS; i++) {
         snprintf(of, sizeof of, "%s_p%.0f", suffix, percents[i]);
-        add_improvement(out, of, of_ttft(base->ttft[i], stream->ttft[i]));
+        add_improvement(out, of, blocking_of_ttft(base->ttft[i], stream->ttft[i]));
     }
     snprintf(of, sizeof of, "%s_tokens_per_s", suffix);
     add_improvement(out, of, of_throughput(base->tokens_per_s, stream->tokens_per_s));
 }
 
-static void add_repeat(struct blocking *b, uint32_t repeat, struct result *out)
+static void blocking_add_repeat(struct blocking *b, uint32_t repeat, struct result *out)
 {
     struct figures f[BLOCKING_MODES];
     bool ran[BLOCKING_MODES];
@@ -251,7 +251,7 @@ void blocking_result(struct blocking *b, const struct goodput *goodput, struct r
         add_runs(&b->of[i], names[i], goodput, out);
     }
     for (uint32_t i = 0; i < n; i++)
-        add_repeat(b, i, out);
+        blocking_add_repeat(b, i, out);
 }
 
 bool blocking_failed(const struct blocking *b, struct err *err)

@@ -64,7 +64,7 @@ enum status curves_check(const struct curves_options *o, struct err *err)
 
 /* --- one point ------------------------------------------------------------------------------ */
 
-static double median(struct series *s)
+static double curves_median(struct series *s)
 {
     return series_percentile(s, 50);
 }
@@ -97,14 +97,15 @@ static double last_due_ms(const struct load_result *run)
 }
 
 /* False: no memory. unloaded_ms: NAN but in the rate curve. */
-static bool add_repeat(struct curves_point *p, const struct load_result *run, double unloaded_ms)
+static bool curves_add_repeat(struct curves_point *p, const struct load_result *run,
+                              double unloaded_ms)
 {
     struct summary s;
     bool ok = summary_make(&s, run, 1, NULL);
     double kept_up = (last_due_ms(run) + unloaded_ms) / (1e3 * s.duration_s);
-    series_add(&p->ttft_ms, median(&s.ttft));
-    series_add(&p->tpot_ms, median(&s.tpot));
-    series_add(&p->latency_ms, median(&s.latency));
+    series_add(&p->ttft_ms, curves_median(&s.ttft));
+    series_add(&p->tpot_ms, curves_median(&s.tpot));
+    series_add(&p->latency_ms, curves_median(&s.latency));
     series_add(&p->tokens_per_s, s.output_throughput);
     series_add(&p->requests_per_s, s.request_throughput);
     series_add(&p->kept_up, kept_up > 1 ? 1 : kept_up);
@@ -122,7 +123,7 @@ static bool take_repeats(struct job *job, struct curves_point *p, const struct m
     for (uint32_t i = 0; i < m->n_runs; i++) {
         job->out->interrupted |= m->runs[i].interrupted;
         if (!m->runs[i].interrupted)
-            ok &= add_repeat(p, &m->runs[i], unloaded_ms);
+            ok &= curves_add_repeat(p, &m->runs[i], unloaded_ms);
     }
     if (measure_failed(m, &err))
         fail_point(p, err.text);
@@ -226,7 +227,7 @@ static void fit_prompts(struct curves *c)
         if (curve->points[i].failed)
             continue;
         x[n] = curve->points[i].x;
-        y[n++] = median(&curve->points[i].ttft_ms);
+        y[n++] = curves_median(&curve->points[i].ttft_ms);
     }
     c->has_fit = fit_quadratic(&c->fit, x, y, y, n);
 }
@@ -242,8 +243,8 @@ struct search {
 
 static bool holds(const struct search *s, struct curves_point *p)
 {
-    return !p->failed && median(&p->kept_up) >= CURVES_KEPT_UP &&
-           median(&p->ttft_ms) <= s->job->o->knee_factor * s->unloaded_ttft_ms;
+    return !p->failed && curves_median(&p->kept_up) >= CURVES_KEPT_UP &&
+           curves_median(&p->ttft_ms) <= s->job->o->knee_factor * s->unloaded_ttft_ms;
 }
 
 static enum status try_rate(struct search *s, double rate, struct err *err)
@@ -259,8 +260,8 @@ static enum status try_rate(struct search *s, double rate, struct err *err)
     if (st || !p)
         return st;
     p->holds = holds(s, p);
-    s->far |= p->failed || median(&p->kept_up) < FAR_BEHIND ||
-              median(&p->ttft_ms) > FAR_ABOVE * s->unloaded_ttft_ms;
+    s->far |= p->failed || curves_median(&p->kept_up) < FAR_BEHIND ||
+              curves_median(&p->ttft_ms) > FAR_ABOVE * s->unloaded_ttft_ms;
     /* Above a rate that does not hold another may by luck: it does not count. */
     if (p->holds && (!s->bad || rate < s->bad))
         s->good = rate;
@@ -303,8 +304,8 @@ static enum status measure_rates(struct job *job, struct err *err)
     if (st || c->unloaded.failed || c->unloaded.latency_ms.n == 0)
         return st;
     struct search s = {.job = job,
-                       .unloaded_ttft_ms = median(&c->unloaded.ttft_ms),
-                       .unloaded_latency_ms = median(&c->unloaded.latency_ms)};
+                       .unloaded_ttft_ms = curves_median(&c->unloaded.ttft_ms),
+                       .unloaded_latency_ms = curves_median(&c->unloaded.latency_ms)};
     double start = job->o->start_rate > 0 ? job->o->start_rate : 1e3 / s.unloaded_latency_ms;
     st = search_knee(&s, start < job->o->max_rate ? start : job->o->max_rate, err);
     qsort(curve->points, curve->n, sizeof *curve->points, compare_points);
@@ -389,7 +390,7 @@ static struct curves_point *best(struct curve *curve, bool input)
     double most = 0;
     for (uint32_t i = 0; i < curve->n; i++) {
         struct curves_point *p = &curve->points[i];
-        double rate = input ? p->x / median(&p->ttft_ms) : median(&p->tokens_per_s);
+        double rate = input ? p->x / curves_median(&p->ttft_ms) : curves_median(&p->tokens_per_s);
         if (!p->failed && rate > most) {
             most = rate;
             found = p;

@@ -18,7 +18,7 @@ struct figure {
     bool inverse; /* 1000 / value: a rate from milliseconds */
 };
 
-static struct series *of_ttft(struct curves_point *p)
+static struct series *curves_report_of_ttft(struct curves_point *p)
 {
     return &p->ttft_ms;
 }
@@ -41,19 +41,20 @@ static struct series *of_requests(struct curves_point *p)
 // clang-format off
 static const struct figure figures[] = {
     {CURVES_PROMPT, "ttft_at_", "_p50", RESULT_LOWER, "ttft_by_prompt",
-     "TTFT by prompt length", {"prompt tokens", "log"}, {"TTFT p50, ms", "log"}, of_ttft, false},
+     "TTFT by prompt length", {"prompt tokens", "log"}, {"TTFT p50, ms", "log"},
+     curves_report_of_ttft, false},
     {CURVES_BATCH, "tokens_per_s_batch_", "", RESULT_HIGHER, "tokens_per_s_by_batch",
      "Throughput by requests at once", {"requests at once", "log"},
      {"output tokens/s", "linear"}, of_tokens, false},
     {CURVES_BATCH, "ttft_batch_", "_p50", RESULT_LOWER, "ttft_by_batch",
-     "TTFT by requests at once", {"requests at once", "log"}, {"TTFT p50, ms", "log"}, of_ttft,
-     false},
+     "TTFT by requests at once", {"requests at once", "log"}, {"TTFT p50, ms", "log"},
+     curves_report_of_ttft, false},
     {CURVES_CONTEXT, "decode_tokens_per_s_at_", "", RESULT_HIGHER, "decode_by_context",
      "Decode throughput by context length", {"context tokens", "log"},
      {"tokens/s of one request", "linear"}, of_tpot, true},
     {CURVES_RATE, NULL, NULL, RESULT_LOWER, "ttft_by_rate",
      "TTFT by request rate", {"requests offered per second", "log"}, {"TTFT p50, ms", "log"},
-     of_ttft, false},
+     curves_report_of_ttft, false},
     {CURVES_RATE, NULL, NULL, RESULT_HIGHER, "achieved_by_rate",
      "Achieved by offered request rate", {"requests offered per second", "log"},
      {"requests/s of the whole run", "log"}, of_requests, false},
@@ -131,7 +132,8 @@ static void set_points(const struct curves *c, struct result *out)
     result_set(out, "points", list);
 }
 
-static void add_metrics(struct curves_point *p, const struct figure *f, struct result *out)
+static void curves_report_add_metrics(struct curves_point *p, const struct figure *f,
+                                      struct result *out)
 {
     char name[64];
     const struct series *s = f->of(p);
@@ -155,7 +157,7 @@ static void add_fit_line(const struct curves *c, struct chart *chart)
     }
 }
 
-static void add_chart(struct curves *c, const struct figure *f, struct result *out)
+static void curves_report_add_chart(struct curves *c, const struct figure *f, struct result *out)
 {
     struct curve *curve = &c->of[f->kind];
     struct chart chart;
@@ -168,7 +170,7 @@ static void add_chart(struct curves *c, const struct figure *f, struct result *o
         struct range r = range_of(f, &curve->points[i]);
         repeated |= f->of(&curve->points[i])->n > 1;
         chart_point_range(&chart, curve->points[i].x, r.median, r.low, r.high);
-        add_metrics(&curve->points[i], f, out);
+        curves_report_add_metrics(&curve->points[i], f, out);
     }
     if (f->kind == CURVES_PROMPT && c->has_fit)
         add_fit_line(c, &chart);
@@ -224,7 +226,7 @@ void curves_result(struct curves *c, const struct curves_options *o, struct resu
 {
     for (size_t i = 0; i < N_FIGURES; i++)
         if (c->of[figures[i].kind].asked)
-            add_chart(c, &figures[i], out);
+            curves_report_add_chart(c, &figures[i], out);
     set_points(c, out);
     if (c->of[CURVES_PROMPT].asked)
         set_fit(c, out);
@@ -250,8 +252,8 @@ static void add_cells(struct buf *out, const struct figure *f, struct curves_poi
     buf_printf(out, "  %12.2f %10.2f %10.2f", r.median, r.low, r.high);
 }
 
-static void add_rows(struct buf *out, struct curve *curve, const struct figure *first,
-                     const struct figure *second)
+static void curves_report_add_rows(struct buf *out, struct curve *curve, const struct figure *first,
+                                   const struct figure *second)
 {
     for (uint32_t i = 0; i < curve->n; i++) {
         struct curves_point *p = &curve->points[i];
@@ -353,25 +355,27 @@ static void add_curve(struct buf *out, struct curves *c, const struct curves_opt
     case CURVES_PROMPT:
         add_heading(out, "TTFT by prompt length, one request at a time", "tokens", "TTFT ms", NULL,
                     "");
-        add_rows(out, curve, figure_of("ttft_by_prompt"), NULL);
+        curves_report_add_rows(out, curve, figure_of("ttft_by_prompt"), NULL);
         add_skipped(out, curve, o);
         add_fit(out, c);
         break;
     case CURVES_BATCH:
         add_heading(out, "Throughput and TTFT by requests at once", "requests", "tokens/s",
                     "TTFT ms", "");
-        add_rows(out, curve, figure_of("tokens_per_s_by_batch"), figure_of("ttft_by_batch"));
+        curves_report_add_rows(out, curve, figure_of("tokens_per_s_by_batch"),
+                               figure_of("ttft_by_batch"));
         break;
     case CURVES_CONTEXT:
         add_heading(out, "Decode throughput by context length, one request at a time", "tokens",
                     "tokens/s", NULL, "");
-        add_rows(out, curve, figure_of("decode_by_context"), NULL);
+        curves_report_add_rows(out, curve, figure_of("decode_by_context"), NULL);
         add_skipped(out, curve, o);
         break;
     default:
         add_heading(out, "TTFT and throughput by request rate", "offered/s", "achieved/s",
                     "TTFT ms", "  kept up");
-        add_rows(out, curve, figure_of("achieved_by_rate"), figure_of("ttft_by_rate"));
+        curves_report_add_rows(out, curve, figure_of("achieved_by_rate"),
+                               figure_of("ttft_by_rate"));
         add_knee(out, c, o);
     }
 }

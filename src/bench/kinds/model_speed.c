@@ -27,8 +27,8 @@ static void fill_tokens(struct job *job, uint32_t n_vocab)
 }
 
 /* One step: n tokens from `past` on, of n_seqs sequences each. */
-static void step(struct job *job, uint32_t first, uint32_t n_seqs, uint32_t past, uint32_t n,
-                 enum batch_output output)
+static void model_speed_step(struct job *job, uint32_t first, uint32_t n_seqs, uint32_t past,
+                             uint32_t n, enum batch_output output)
 {
     struct step_result result;
     for (uint32_t i = 0; i < n_seqs; i++) {
@@ -49,7 +49,7 @@ static void feed(struct job *job, uint32_t seq, uint32_t past, uint32_t n, enum 
 {
     for (uint32_t done = 0, part; done < n; done += part) {
         part = n - done < LIMIT_BATCH_TOKENS ? n - done : LIMIT_BATCH_TOKENS;
-        step(job, seq, 1, past + done, part, output);
+        model_speed_step(job, seq, 1, past + done, part, output);
     }
 }
 
@@ -70,7 +70,7 @@ static double prompts_rate(struct job *job)
 {
     const struct model_speed_options *o = job->o;
     int64_t start = clock_now_ns();
-    step(job, 0, o->n_prompts, o->depth, o->n_prompt, OUTPUT_LAST);
+    model_speed_step(job, 0, o->n_prompts, o->depth, o->n_prompt, OUTPUT_LAST);
     return per_second((double)o->n_prompts * o->n_prompt, start);
 }
 
@@ -79,7 +79,7 @@ static double decode_rate(struct job *job)
     const struct model_speed_options *o = job->o;
     int64_t start = clock_now_ns();
     for (uint32_t i = 0; i < o->n_generate; i++)
-        step(job, 0, o->batch, o->depth + i, 1, OUTPUT_LAST);
+        model_speed_step(job, 0, o->batch, o->depth + i, 1, OUTPUT_LAST);
     return per_second((double)o->batch * o->n_generate, start);
 }
 
@@ -104,7 +104,8 @@ static enum status size(struct job *job, struct err *err)
     return STATUS_OK;
 }
 
-static enum status open_backend(struct job *job, const struct model *model, struct err *err)
+static enum status model_speed_open_backend(struct job *job, const struct model *model,
+                                            struct err *err)
 {
     struct backend_options o = job->o->backend;
     o.n_ctx = job->n_tokens;
@@ -114,7 +115,7 @@ static enum status open_backend(struct job *job, const struct model *model, stru
     return st ? st : cpu_backend.kv_create(job->backend, job->n_seqs * job->n_blocks, err);
 }
 
-static enum status prepare(struct job *job, const struct model *model, struct err *err)
+static enum status model_speed_prepare(struct job *job, const struct model *model, struct err *err)
 {
     enum status st = size(job, err);
     if (st)
@@ -127,10 +128,10 @@ static enum status prepare(struct job *job, const struct model *model, struct er
     fill_tokens(job, model->config.n_vocab);
     for (uint32_t i = 0; i < job->n_seqs * job->n_blocks; i++)
         job->blocks[i] = i;
-    return open_backend(job, model, err);
+    return model_speed_open_backend(job, model, err);
 }
 
-static void measure(struct job *job, struct model_speed *out)
+static void model_speed_measure(struct job *job, struct model_speed *out)
 {
     const struct model_speed_options *o = job->o;
     uint32_t n = o->warmup_runs + o->repeat_runs;
@@ -158,9 +159,9 @@ enum status model_speed_run(struct model_speed *out, const struct model *model,
 {
     struct job job = {.o = o};
     *out = (struct model_speed){0};
-    enum status st = prepare(&job, model, err);
+    enum status st = model_speed_prepare(&job, model, err);
     if (!st)
-        measure(&job, out);
+        model_speed_measure(&job, out);
     if (!st && (out->prefill.failed || out->prompts.failed || out->prompts_percent.failed ||
                 out->decode.failed))
         st = err_set(err, STATUS_NO_MEMORY, "no memory for %u runs", o->repeat_runs);
@@ -187,7 +188,8 @@ json_t *model_speed_workload(const struct model_speed_options *o)
                      (json_int_t)o->depth, "seed", (json_int_t)o->seed);
 }
 
-static void add(const struct series *s, const char *name, const char *unit, struct result *out)
+static void model_speed_add(const struct series *s, const char *name, const char *unit,
+                            struct result *out)
 {
     for (size_t i = 0; i < s->n; i++)
         result_metric(out, name, unit, RESULT_HIGHER, s->v[i]);
@@ -195,8 +197,8 @@ static void add(const struct series *s, const char *name, const char *unit, stru
 
 void model_speed_result(const struct model_speed *m, struct result *out)
 {
-    add(&m->prefill, "prefill_tokens_per_s", "tokens/s", out);
-    add(&m->prompts, "prompts_tokens_per_s", "tokens/s", out);
-    add(&m->prompts_percent, "prompts_of_prefill", "%", out);
-    add(&m->decode, "decode_tokens_per_s", "tokens/s", out);
+    model_speed_add(&m->prefill, "prefill_tokens_per_s", "tokens/s", out);
+    model_speed_add(&m->prompts, "prompts_tokens_per_s", "tokens/s", out);
+    model_speed_add(&m->prompts_percent, "prompts_of_prefill", "%", out);
+    model_speed_add(&m->decode, "decode_tokens_per_s", "tokens/s", out);
 }

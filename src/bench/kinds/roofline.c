@@ -94,8 +94,8 @@ static enum status map_memory(struct probe *p, struct err *err)
     return STATUS_OK;
 }
 
-static enum status run_all(struct roofline_point *point, struct probe *p,
-                           const struct roofline_options *o, struct err *err)
+static enum status roofline_run_all(struct roofline_point *point, struct probe *p,
+                                    const struct roofline_options *o, struct err *err)
 {
     enum status st = p->peak ? STATUS_OK : map_memory(p, err);
     for (uint32_t run = 0; !st && run < o->warmup_runs + o->repeat_runs; run++) {
@@ -126,7 +126,7 @@ enum status roofline_measure(struct roofline_point *point, const struct roofline
         return err_set(err, STATUS_NO_MEMORY, "no memory for %u threads", point->threads);
     enum status st = pool_create(&p.pool, (int)point->threads, err);
     if (!st)
-        st = run_all(point, &p, o, err);
+        st = roofline_run_all(point, &p, o, err);
     pool_destroy(p.pool);
     if (p.data)
         munmap(p.data, p.bytes);
@@ -229,7 +229,7 @@ static bool same_row(const struct roofline_point *a, const struct roofline_point
     return a->peak == b->peak && a->memory == b->memory;
 }
 
-static void put_head(struct buf *out, const struct roofline *r)
+static void roofline_put_head(struct buf *out, const struct roofline *r)
 {
     buf_printf(out, "%-24s", "");
     for (uint32_t i = 0; i < r->n && same_row(&r->points[0], &r->points[i]); i++) {
@@ -244,7 +244,7 @@ static void put_head(struct buf *out, const struct roofline *r)
 void roofline_table(struct buf *out, const struct roofline *r)
 {
     size_t bytes = 0; /* of a row: the second caches of more threads are more */
-    put_head(out, r);
+    roofline_put_head(out, r);
     for (uint32_t i = 0; i < r->n; i++) {
         const struct roofline_point *p = &r->points[i];
         bool first = i == 0 || !same_row(p, p - 1);

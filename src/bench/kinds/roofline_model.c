@@ -18,8 +18,8 @@ static void count_product(struct roofline_model *m, const struct tensor *w, enum
     m->weight_bytes += w->size;
 }
 
-static void count(struct roofline_model *m, const struct model *model,
-                  const struct backend_options *b)
+static void roofline_model_count(struct roofline_model *m, const struct model *model,
+                                 const struct backend_options *b)
 {
     for (uint32_t i = 0; i < model->config.n_layers; i++) {
         const struct model_layer *l = &model->layers[i];
@@ -46,7 +46,7 @@ void roofline_model_init(struct roofline_model *m, const struct model *model,
         .f32 = {.peak = peak_best(PEAK_F32, b->cpu_levels), .threads = threads},
         .read = {.memory = "footprint", .threads = threads},
     };
-    count(m, model, b);
+    roofline_model_count(m, model, b);
     m->read.bytes = roofline_memory(m->weight_bytes);
 }
 
@@ -70,19 +70,21 @@ void roofline_model_fini(struct roofline_model *m)
 }
 
 /* Nanoseconds. */
-static double time_of(uint64_t macs, const struct roofline_point *p)
+static double roofline_model_time_of(uint64_t macs, const struct roofline_point *p)
 {
     return macs ? 2.0 * (double)macs / series_median(&p->rates) : 0;
 }
 
 double roofline_model_peak_percent(const struct roofline_model *m, double tokens_per_s)
 {
-    double ns = time_of(m->macs_int8, &m->int8) + time_of(m->macs_f32, &m->f32);
+    double ns = roofline_model_time_of(m->macs_int8, &m->int8) +
+                roofline_model_time_of(m->macs_f32, &m->f32);
     return 100 * tokens_per_s * 1e-9 * ns;
 }
 
 /* Of the mean step. */
-static double decode_bytes(const struct roofline_model *m, const struct model_speed_options *o)
+static double roofline_model_decode_bytes(const struct roofline_model *m,
+                                          const struct model_speed_options *o)
 {
     double positions = o->depth + (o->n_generate + 1) / 2.0;
     return (double)m->weight_bytes + (o->batch - 1.0) * (double)m->embd_bytes +
@@ -92,7 +94,7 @@ static double decode_bytes(const struct roofline_model *m, const struct model_sp
 double roofline_model_read_percent(const struct roofline_model *m, double tokens_per_s,
                                    const struct model_speed_options *o)
 {
-    double ns = decode_bytes(m, o) / series_median(&m->read.rates);
+    double ns = roofline_model_decode_bytes(m, o) / series_median(&m->read.rates);
     return 100 * tokens_per_s / o->batch * 1e-9 * ns;
 }
 
@@ -135,15 +137,15 @@ void roofline_model_table(struct buf *out, const struct roofline_model *m,
         buf_printf(out, "%.1f %% of the rate of one\n", series_median(&speed->prompts_percent));
     }
     put_percent(out, "decode", decode, "the bandwidth");
-    buf_printf(out, "%s MB a ", table_cell(decode_bytes(m, o) * 1e-6).text);
+    buf_printf(out, "%s MB a ", table_cell(roofline_model_decode_bytes(m, o) * 1e-6).text);
     if (o->batch > 1)
         buf_printf(out, "step of %u tokens\n", o->batch);
     else
         buf_printf(out, "token\n");
 }
 
-static void add(const struct roofline_point *p, const char *name, const char *unit,
-                struct result *out)
+static void roofline_model_add(const struct roofline_point *p, const char *name, const char *unit,
+                               struct result *out)
 {
     for (size_t i = 0; i < p->rates.n; i++)
         result_metric(out, name, unit, RESULT_HIGHER, p->rates.v[i]);
@@ -152,9 +154,9 @@ static void add(const struct roofline_point *p, const char *name, const char *un
 void roofline_model_result(const struct roofline_model *m, const struct model_speed_options *o,
                            const struct model_speed *speed, struct result *out)
 {
-    add(&m->int8, "int8_peak", "GOP/s", out);
-    add(&m->f32, "f32_peak", "GOP/s", out);
-    add(&m->read, "read_bandwidth", "GB/s", out);
+    roofline_model_add(&m->int8, "int8_peak", "GOP/s", out);
+    roofline_model_add(&m->f32, "f32_peak", "GOP/s", out);
+    roofline_model_add(&m->read, "read_bandwidth", "GB/s", out);
     for (size_t i = 0; i < speed->prefill.n; i++)
         result_metric(out, "prefill_of_peak", "%", RESULT_HIGHER,
                       roofline_model_peak_percent(m, speed->prefill.v[i]));

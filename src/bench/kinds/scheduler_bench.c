@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-static const char *name_of(enum scheduler_bench mode)
+static const char *scheduler_bench_name_of(enum scheduler_bench mode)
 {
     return mode == SCHEDULER_BENCH_ONLINE ? "online" : "offline";
 }
@@ -15,7 +15,7 @@ static const char *name_of(enum scheduler_bench mode)
 json_t *scheduler_bench_workload_json(enum scheduler_bench mode, const struct workload_options *w)
 {
     json_t *json = workload_json(w);
-    if (json && json_object_set_new(json, "mode", json_string(name_of(mode)))) {
+    if (json && json_object_set_new(json, "mode", json_string(scheduler_bench_name_of(mode)))) {
         json_decref(json);
         return NULL;
     }
@@ -77,7 +77,7 @@ static bool sum_pass(struct pass_sums *out, const struct load_result *r)
     return r->n > 0;
 }
 
-static double rate(uint64_t tokens, double seconds)
+static double scheduler_bench_rate(uint64_t tokens, double seconds)
 {
     return seconds > 0 ? (double)tokens / seconds : NAN;
 }
@@ -94,10 +94,10 @@ bool scheduler_bench_split(struct scheduler_bench_split *out, const struct load_
         .whole_s = w.seconds,
         .prompt_tokens = p.prompt_tokens,
         .decoded_tokens = w.completion_tokens > whole->n ? w.completion_tokens - whole->n : 0,
-        .tokens_per_s = rate(w.completion_tokens, w.seconds),
+        .tokens_per_s = scheduler_bench_rate(w.completion_tokens, w.seconds),
     };
-    out->prefill_tokens_per_s = rate(out->prompt_tokens, out->prefill_s);
-    out->decode_tokens_per_s = rate(out->decoded_tokens, out->decode_s);
+    out->prefill_tokens_per_s = scheduler_bench_rate(out->prompt_tokens, out->prefill_s);
+    out->decode_tokens_per_s = scheduler_bench_rate(out->decoded_tokens, out->decode_s);
     return true;
 }
 
@@ -229,7 +229,7 @@ void scheduler_bench_table(struct buf *out, enum scheduler_bench mode, struct me
                            const struct workload_options *w, const struct target *t)
 {
     struct summary *s = &m->pooled;
-    buf_printf(out, "mode      %s, the engine without HTTP\n", name_of(mode));
+    buf_printf(out, "mode      %s, the engine without HTTP\n", scheduler_bench_name_of(mode));
     buf_printf(out, "model     %s\nengine    %s\nrequests  %u, ", t->model, t->engine,
                w->num_requests);
     arrivals(out, mode, w);

@@ -44,7 +44,7 @@ static double worst(struct series *s)
     return series_percentile(s, 100);
 }
 
-static json_t *run_json(struct simulation_run *r, uint32_t repeat)
+static json_t *simulation_report_run_json(struct simulation_run *r, uint32_t repeat)
 {
     const struct engine_stats *s = &r->stats;
     return json_pack(
@@ -70,7 +70,7 @@ void simulation_result(struct simulation_run *r, uint32_t repeat, struct result 
     metric(out, r, "goodput_per_s", "1/s", RESULT_HIGHER, goodput(r));
     metric(out, r, "scheduler_p50", "ms", RESULT_LOWER, series_percentile(&r->scheduler, 50));
     metric(out, r, "scheduler_p99", "ms", RESULT_LOWER, series_percentile(&r->scheduler, 99));
-    result_add_run(out, run_json(r, repeat));
+    result_add_run(out, simulation_report_run_json(r, repeat));
 }
 
 void simulation_table_head(struct buf *out, const struct simulation_options *o)

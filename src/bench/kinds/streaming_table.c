@@ -66,7 +66,7 @@ static void question(struct buf *out, const struct streaming_setup *setup)
 
 /* --- the answer ----------------------------------------------------------------------------- */
 
-static void requests(struct buf *out, const struct summary *s, uint32_t n_runs)
+static void streaming_table_requests(struct buf *out, const struct summary *s, uint32_t n_runs)
 {
     label(out, "requests");
     buf_printf(out, "%u", s->n);
@@ -92,7 +92,7 @@ static void tokens(struct buf *out, const char *name, uint64_t n, const struct s
     buf_putc(out, '\n');
 }
 
-static void traffic(struct buf *out, const struct summary *s)
+static void streaming_table_traffic(struct buf *out, const struct summary *s)
 {
     label(out, "messages");
     if (isnan(s->messages_per_token)) {
@@ -109,11 +109,11 @@ static void traffic(struct buf *out, const struct summary *s)
 static void totals(struct buf *out, const struct measurement *m)
 {
     const struct summary *s = &m->pooled;
-    requests(out, s, m->n_runs);
+    streaming_table_requests(out, s, m->n_runs);
     tokens(out, "prompt tokens", s->prompt_tokens, s, s->cached_tokens, "from a prefix cache");
     tokens(out, "completion tokens", s->completion_tokens, s, s->uncounted,
            "answers by their chunks: the server counted no tokens");
-    traffic(out, s);
+    streaming_table_traffic(out, s);
     label(out, "submit wall");
     buf_printf(out, "%s ms%s\n", table_cell(s->submit_wall_ms / m->n_runs).text,
                m->n_runs > 1 ? " (mean of the repeats)" : "");

@@ -98,7 +98,7 @@ enum status token_speed_measure(struct target *t, const struct prompt_set *p,
 
 /* --- the figures ---------------------------------------------------------------------------- */
 
-static double rate(uint64_t tokens, int64_t us)
+static double token_speed_rate(uint64_t tokens, int64_t us)
 {
     return us > 0 ? 1e6 * (double)tokens / (double)us : NAN;
 }
@@ -126,8 +126,8 @@ void token_speed_figures(struct token_speed_figures *out, const struct load_resu
             decoded += r->completion_tokens - 1;
         }
     }
-    out->tokens_per_s = rate(out->completion_tokens, whole_us);
-    out->decode_tokens_per_s = rate(decoded, decode_us);
+    out->tokens_per_s = token_speed_rate(out->completion_tokens, whole_us);
+    out->decode_tokens_per_s = token_speed_rate(decoded, decode_us);
 }
 
 void token_speed_figures_fini(struct token_speed_figures *f)
@@ -138,7 +138,8 @@ void token_speed_figures_fini(struct token_speed_figures *f)
 /* --- the result ----------------------------------------------------------------------------- */
 
 /* One run's metrics of a prompt. */
-static void add_metrics(struct result *out, const char *id, struct token_speed_figures *f)
+static void token_speed_add_metrics(struct result *out, const char *id,
+                                    struct token_speed_figures *f)
 {
     char name[64];
     snprintf(name, sizeof name, "tokens_per_s_%s", id);
@@ -149,7 +150,8 @@ static void add_metrics(struct result *out, const char *id, struct token_speed_f
     result_metric_series(out, name, &f->ttft_ms);
 }
 
-static void add_run(struct result *out, const struct load_result *run, const struct prompt_set *p)
+static void token_speed_add_run(struct result *out, const struct load_result *run,
+                                const struct prompt_set *p)
 {
     struct token_speed_figures f;
     token_speed_figures(&f, run, 1, TOKEN_SPEED_ALL, p->n);
@@ -157,7 +159,7 @@ static void add_run(struct result *out, const struct load_result *run, const str
     token_speed_figures_fini(&f);
     for (uint32_t i = 0; i < p->n; i++) {
         token_speed_figures(&f, run, 1, i, p->n);
-        add_metrics(out, p->v[i].id, &f);
+        token_speed_add_metrics(out, p->v[i].id, &f);
         token_speed_figures_fini(&f);
     }
 }
@@ -177,7 +179,7 @@ void token_speed_result(struct measurement *m, const struct prompt_set *p, struc
     json_t *prompts = json_array();
     measure_result(m, NULL, out);
     for (uint32_t i = 0; i < m->n_runs; i++)
-        add_run(out, &m->runs[i], p);
+        token_speed_add_run(out, &m->runs[i], p);
     for (uint32_t i = 0; i < p->n; i++) {
         struct token_speed_figures f;
         token_speed_figures(&f, m->runs, m->n_runs, i, p->n);
@@ -190,8 +192,8 @@ void token_speed_result(struct measurement *m, const struct prompt_set *p, struc
 
 /* --- the table ------------------------------------------------------------------------------ */
 
-static void row(struct buf *out, const char *name, struct token_speed_figures *f,
-                double tokens_per_s)
+static void token_speed_row(struct buf *out, const char *name, struct token_speed_figures *f,
+                            double tokens_per_s)
 {
     struct spread ttft = series_spread(&f->ttft_ms);
     double n = f->n ? f->n : NAN;
@@ -206,8 +208,9 @@ static void row(struct buf *out, const char *name, struct token_speed_figures *f
     buf_putc(out, '\n');
 }
 
-static void head(struct buf *out, const struct measurement *m, const struct prompt_set *p,
-                 const struct token_speed_options *o, const struct target *t)
+static void token_speed_head(struct buf *out, const struct measurement *m,
+                             const struct prompt_set *p, const struct token_speed_options *o,
+                             const struct target *t)
 {
     buf_printf(out, "model    %s\nengine   %s\nprompts  %u, ", t->model, t->engine, p->n);
     if (o->concurrency > 1)
@@ -258,14 +261,14 @@ void token_speed_table(struct buf *out, struct measurement *m, const struct prom
                        const struct token_speed_options *o, const struct target *t)
 {
     struct token_speed_figures f;
-    head(out, m, p, o, t);
+    token_speed_head(out, m, p, o, t);
     for (uint32_t i = 0; i < p->n; i++) {
         token_speed_figures(&f, m->runs, m->n_runs, i, p->n);
-        row(out, p->v[i].id, &f, f.tokens_per_s);
+        token_speed_row(out, p->v[i].id, &f, f.tokens_per_s);
         token_speed_figures_fini(&f);
     }
     token_speed_figures(&f, m->runs, m->n_runs, TOKEN_SPEED_ALL, p->n);
-    row(out, "all", &f, f.n > 0 ? m->pooled.output_throughput : NAN);
+    token_speed_row(out, "all", &f, f.n > 0 ? m->pooled.output_throughput : NAN);
     token_speed_figures_fini(&f);
     foot(out, m, o);
 }

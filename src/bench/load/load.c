@@ -41,7 +41,7 @@ struct run {
     int64_t cpu_ns; /* of this thread when the clock started */
 };
 
-static double ms(int64_t us)
+static double load_ms(int64_t us)
 {
     return (double)us / 1000;
 }
@@ -53,7 +53,7 @@ static int64_t thread_cpu_ns(void)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-static bool stopped(struct run *run)
+static bool load_stopped(struct run *run)
 {
     const atomic_bool *stop = run->options->stop;
     if (stop && atomic_load_explicit(stop, memory_order_relaxed))
@@ -65,14 +65,14 @@ static void poll_until(struct run *run, int64_t until_us)
 {
     int64_t now = clock_now_us();
     if (run->base_us > 0 && run->turned_us > 0)
-        series_add(&run->out->generator.turn_ms, ms(now - run->turned_us));
+        series_add(&run->out->generator.turn_ms, load_ms(now - run->turned_us));
     if (until_us > now + LOOK_US)
         until_us = now + LOOK_US;
     run->target->ops->poll(run->target, until_us);
     run->turned_us = run->target->woke_us;
 }
 
-static bool reserve(struct record *r, const struct work_item *item)
+static bool load_reserve(struct record *r, const struct work_item *item)
 {
     uint32_t n = item->max_tokens < CHUNKS_RESERVED ? item->max_tokens : CHUNKS_RESERVED;
     return record_reserve(r, item->stream ? n + 1 : 1);
@@ -94,7 +94,7 @@ static bool start_background(struct run *run, struct background *b)
     uint32_t index = (uint32_t)(b - run->background) + b->lives * o->n_background;
     char *prompt = workload_background_prompt(o->background_of, index);
     record_fini(&b->record);
-    if (!prompt || !reserve(&b->record, &b->item)) {
+    if (!prompt || !load_reserve(&b->record, &b->item)) {
         mem_free(prompt);
         return false;
     }
@@ -131,7 +131,7 @@ static void take_gaps(struct run *run, const struct record *r, int64_t end_us)
 {
     for (uint32_t i = 1; run->base_us > 0 && i < r->n_chunks; i++)
         if (r->chunk_us[i] >= run->out->start_us && r->chunk_us[i] <= end_us)
-            series_add(&run->out->background_gap_ms, ms(r->chunk_us[i] - r->chunk_us[i - 1]));
+            series_add(&run->out->background_gap_ms, load_ms(r->chunk_us[i] - r->chunk_us[i - 1]));
 }
 
 /* An answer without content would be asked for again and again without end: it counts as failed. */
@@ -179,7 +179,7 @@ static enum status raise_background(struct run *run, struct err *err)
             status = background_error(run, i, err);
         poll_until(run, 0);
     }
-    while (status == STATUS_OK && count_pending(run, &status, err) > 0 && !stopped(run))
+    while (status == STATUS_OK && count_pending(run, &status, err) > 0 && !load_stopped(run))
         poll_until(run, INT64_MAX);
     return status;
 }
@@ -224,13 +224,13 @@ static void note_end(struct run *run, const struct record *r)
         run->last_end_us = r->end_us;
 }
 
-static bool is_over(const struct run *run)
+static bool load_is_over(const struct run *run)
 {
     return run->out->interrupted || (run->next == run->out->n && run->n_live == 0);
 }
 
 /* Finds what has ended since the last look. */
-static void collect(struct run *run)
+static void load_collect(struct run *run)
 {
     const struct load_options *o = run->options;
     uint32_t n_ended = run->n_ended, kept = 0;
@@ -244,7 +244,7 @@ static void collect(struct run *run)
     run->n_live = kept;
     if (o->progress && run->n_ended > n_ended)
         o->progress(o->arg, run->n_ended, run->n_failed, run->out->n);
-    for (uint32_t i = 0; i < o->n_background && !is_over(run); i++)
+    for (uint32_t i = 0; i < o->n_background && !load_is_over(run); i++)
         look_at_background(run, &run->background[i]);
 }
 
@@ -265,11 +265,11 @@ static bool send_next(struct run *run)
     run->live[run->n_live++] = run->next++;
     run->last_sent_us = r->sent_us;
     if (r->sent_us > 0)
-        series_add(&run->out->generator.lag_ms, ms(r->sent_us - r->due_us));
+        series_add(&run->out->generator.lag_ms, load_ms(r->sent_us - r->due_us));
     return !record_has_ended(r);
 }
 
-static uint64_t received(const struct run *run)
+static uint64_t load_received(const struct run *run)
 {
     const struct target *t = run->target;
     return t->ops->received ? t->ops->received(t) : 0;
@@ -278,7 +278,7 @@ static uint64_t received(const struct run *run)
 static void start_clock(struct run *run)
 {
     run->out->on_wire = run->target->ops->received != NULL;
-    run->out->received_bytes = received(run);
+    run->out->received_bytes = load_received(run);
     run->cpu_ns = thread_cpu_ns();
     run->turned_us = run->base_us = clock_now_us();
     run->out->start_us = run->out->end_us = run->base_us + run->workload->items[0].due_us;
@@ -287,12 +287,12 @@ static void start_clock(struct run *run)
 /* One request is sent a turn: answers to the earlier ones of a burst do not wait for all of it. */
 static void send_all(struct run *run)
 {
-    while (!is_over(run) && !stopped(run)) {
+    while (!load_is_over(run) && !load_stopped(run)) {
         int64_t due = next_due_us(run);
         if (due <= clock_now_us())
             due = send_next(run) ? next_due_us(run) : 0;
         poll_until(run, due);
-        collect(run);
+        load_collect(run);
     }
 }
 
@@ -305,7 +305,7 @@ static void cancel_all(struct run *run)
     }
     while (run->n_live > 0) {
         poll_until(run, INT64_MAX);
-        collect(run);
+        load_collect(run);
     }
 }
 
@@ -322,22 +322,22 @@ static double median_ttft_ms(const struct load_result *out)
 }
 
 /* Without any TTFT there is nothing to spoil. */
-static bool too_late(double late_ms, double ttft_ms)
+static bool load_too_late(double late_ms, double ttft_ms)
 {
     return late_ms > LOAD_LATE_MS && late_ms > LOAD_LATE_TTFT * ttft_ms;
 }
 
-static void judge(struct load_result *out)
+static void load_judge(struct load_result *out)
 {
     struct load_generator *g = &out->generator;
-    double ttft = median_ttft_ms(out), wall = ms(out->end_us - out->start_us);
+    double ttft = median_ttft_ms(out), wall = load_ms(out->end_us - out->start_us);
     double lag = series_percentile(&g->lag_ms, 99), turn = series_percentile(&g->turn_ms, 99);
     g->bottleneck = true;
-    if (too_late(lag, ttft))
+    if (load_too_late(lag, ttft))
         snprintf(g->why, sizeof g->why,
                  "requests left late: p99 of the lag is %.1f ms, the median TTFT %.1f ms", lag,
                  ttft);
-    else if (too_late(turn, ttft))
+    else if (load_too_late(turn, ttft))
         snprintf(g->why, sizeof g->why,
                  "answers were looked at late: p99 of a turn is %.1f ms, the median TTFT %.1f ms",
                  turn, ttft);
@@ -352,19 +352,19 @@ static void stop_clock(struct run *run)
 {
     struct load_result *out = run->out;
     int64_t wall_us = clock_now_us() - run->base_us, cpu_ns = thread_cpu_ns() - run->cpu_ns;
-    out->received_bytes = received(run) - out->received_bytes;
+    out->received_bytes = load_received(run) - out->received_bytes;
     if (run->last_end_us > out->end_us)
         out->end_us = run->last_end_us;
     if (run->last_sent_us > out->start_us)
         out->submit_wall_us = run->last_sent_us - out->start_us;
     if (wall_us > 0)
         out->generator.cpu_share = fmin(1, (double)cpu_ns / 1000 / (double)wall_us);
-    judge(out);
+    load_judge(out);
 }
 
 /* --- a run ---------------------------------------------------------------------------------- */
 
-static enum status no_memory(const struct run *run, struct err *err)
+static enum status load_no_memory(const struct run *run, struct err *err)
 {
     return err_set(err, STATUS_NO_MEMORY, "no memory for the records of %u requests", run->out->n);
 }
@@ -380,13 +380,13 @@ static enum status init(struct run *run, struct err *err)
     run->live = mem_array(n, sizeof *run->live);
     run->places = mem_array(n, 2 * sizeof *run->places);
     if (!out->records || !run->live || !run->places)
-        return no_memory(run, err);
+        return load_no_memory(run, err);
     run->n_places = places > 0 && places < n ? places : n;
     for (uint32_t i = 0; i < n; i++)
         record_init(&out->records[i]);
     for (uint32_t i = 0; i < n; i++)
-        if (!reserve(&out->records[i], &run->workload->items[i]))
-            return no_memory(run, err);
+        if (!load_reserve(&out->records[i], &run->workload->items[i]))
+            return load_no_memory(run, err);
     return init_background(run, err) ? STATUS_OK : STATUS_NO_MEMORY;
 }
 

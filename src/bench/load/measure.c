@@ -26,7 +26,7 @@ static uint32_t count_runs(const struct measure_options *o)
     return warmed * o->warmup_runs + o->repeat_runs;
 }
 
-static void report(void *arg, uint32_t ended, uint32_t failed, uint32_t n)
+static void measure_report(void *arg, uint32_t ended, uint32_t failed, uint32_t n)
 {
     const struct job *job = arg;
     const struct measure_options *o = job->o;
@@ -41,7 +41,7 @@ static enum status load_one(struct job *job, const struct workload *w, struct lo
         .n_background = job->options ? job->options->background : 0,
         .background_of = job->options,
         .stop = job->o->stop,
-        .progress = job->o->progress ? report : NULL,
+        .progress = job->o->progress ? measure_report : NULL,
         .arg = job,
     };
     return load_run(job->target, w, &options, out, err);
@@ -72,7 +72,8 @@ static enum status load_watched(struct job *job, struct load_result *out, struct
 }
 
 /* On success *m owns what *result held. */
-static enum status append(struct measurement *m, const struct load_result *result, struct err *err)
+static enum status measure_append(struct measurement *m, const struct load_result *result,
+                                  struct err *err)
 {
     struct load_result *runs = mem_resize(m->runs, (m->n_runs + 1) * sizeof *runs);
     if (!runs)
@@ -83,24 +84,24 @@ static enum status append(struct measurement *m, const struct load_result *resul
 }
 
 /* job->run; its figures are appended to *out, or thrown away where that is NULL. */
-static enum status run_one(struct job *job, struct measurement *out, struct err *err)
+static enum status measure_run_one(struct job *job, struct measurement *out, struct err *err)
 {
     struct load_result result = {0};
     enum status status = load_watched(job, &result, err);
     if (status == STATUS_OK && !out && result.interrupted)
         status = err_set(err, STATUS_CANCELLED, "interrupted before anything was measured");
     if (status == STATUS_OK && out)
-        status = append(out, &result, err);
+        status = measure_append(out, &result, err);
     if (status != STATUS_OK || !out)
         load_fini(&result);
     return status;
 }
 
-static enum status warm_up(struct job *job, struct err *err)
+static enum status measure_warm_up(struct job *job, struct err *err)
 {
     enum status status = STATUS_OK;
     for (uint32_t i = 0; i < job->o->warmup_runs && status == STATUS_OK; i++, job->run++)
-        status = run_one(job, NULL, err);
+        status = measure_run_one(job, NULL, err);
     return status;
 }
 
@@ -111,7 +112,7 @@ static enum status restart(struct job *job, struct err *err)
         return err_set(err, STATUS_CANCELLED, "interrupted between two repeats");
     job->start++;
     enum status status = o->restart(o->restart_arg, &job->target, err);
-    return status == STATUS_OK ? warm_up(job, err) : status;
+    return status == STATUS_OK ? measure_warm_up(job, err) : status;
 }
 
 /* The repeats after the first. An interruption between two of them leaves those before it. */
@@ -123,21 +124,21 @@ static enum status run_others(struct job *job, struct measurement *out, struct e
         if (job->o->restart)
             status = restart(job, err);
         if (status == STATUS_OK)
-            status = run_one(job, out, err);
+            status = measure_run_one(job, out, err);
         job->run++;
     }
     return status == STATUS_CANCELLED ? STATUS_OK : status;
 }
 
-static enum status measure(struct job *job, struct measurement *out, struct err *err)
+static enum status measure_measure(struct job *job, struct measurement *out, struct err *err)
 {
     struct machine machine;
     *out = (struct measurement){0};
     machine_open(&machine);
     job->machine = &machine;
-    enum status status = warm_up(job, err);
+    enum status status = measure_warm_up(job, err);
     if (status == STATUS_OK)
-        status = run_one(job, out, err);
+        status = measure_run_one(job, out, err);
     job->run++;
     if (status == STATUS_OK)
         status = run_others(job, out, err);
@@ -174,7 +175,7 @@ enum status measure_one(struct target *t, const struct workload_options *w,
     struct job job;
     init_job(&job, t, w, o);
     job.run = run;
-    return run_one(&job, out, err);
+    return measure_run_one(&job, out, err);
 }
 
 bool measure_pool(struct measurement *m, const struct goodput *goodput)
@@ -188,7 +189,7 @@ enum status measure_run(struct target *t, const struct workload_options *w,
 {
     struct job job;
     init_job(&job, t, w, o);
-    return measure(&job, out, err);
+    return measure_measure(&job, out, err);
 }
 
 enum status measure_made(struct target *t, measure_make *make, void *make_arg,
@@ -200,7 +201,7 @@ enum status measure_made(struct target *t, measure_make *make, void *make_arg,
                       .make_arg = make_arg,
                       .max_concurrency = max_concurrency,
                       .o = o};
-    return measure(&job, out, err);
+    return measure_measure(&job, out, err);
 }
 
 void measure_fini(struct measurement *m)
@@ -255,7 +256,7 @@ static const char *state_name(enum record_state state)
     return "";
 }
 
-static json_t *ttft_json(const struct record *r)
+static json_t *measure_ttft_json(const struct record *r)
 {
     const struct timeline_ttft *t = &r->ttft;
     if (!r->has_ttft)
@@ -295,9 +296,9 @@ static json_t *request_json(const struct record *r, int64_t start_us)
         (json_int_t)r->prompt_tokens, "completion_tokens", (json_int_t)r->completion_tokens,
         "cached_tokens", (json_int_t)r->cached_tokens, "messages", some(r->n_messages),
         "payload_bytes", some(r->payload_bytes), "finish",
-        r->finish[0] ? result_text(r->finish) : json_null(), "ttft", ttft_json(r), "server_ttft_ms",
-        result_number(r->server_ttft_ms), "server_queue_ms", result_number(r->server_queue_ms),
-        "chunks_ms", chunks_json(r, start_us));
+        r->finish[0] ? result_text(r->finish) : json_null(), "ttft", measure_ttft_json(r),
+        "server_ttft_ms", result_number(r->server_ttft_ms), "server_queue_ms",
+        result_number(r->server_queue_ms), "chunks_ms", chunks_json(r, start_us));
 }
 
 static json_t *requests_json(const struct load_result *run)
@@ -341,12 +342,12 @@ static json_t *machine_json(const struct machine_run *m)
 }
 
 /* Null where there is no wire. */
-static json_t *traffic(const struct summary *s, uint64_t n)
+static json_t *measure_traffic(const struct summary *s, uint64_t n)
 {
     return s->on_wire ? json_integer((json_int_t)n) : json_null();
 }
 
-static json_t *run_json(struct load_result *run, struct summary *s)
+static json_t *measure_own_run_json(struct load_result *run, struct summary *s)
 {
     return json_pack(
         "{s:I, s:I, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:b, "
@@ -357,24 +358,25 @@ static json_t *run_json(struct load_result *run, struct summary *s)
         "cancelled", (json_int_t)s->cancelled, "without_content", (json_int_t)s->without_content,
         "uncounted", (json_int_t)s->uncounted, "prompt_tokens", (json_int_t)s->prompt_tokens,
         "completion_tokens", (json_int_t)s->completion_tokens, "cached_tokens",
-        (json_int_t)s->cached_tokens, "messages", traffic(s, s->messages), "payload_bytes",
-        traffic(s, s->payload_bytes), "received_bytes", traffic(s, s->received_bytes),
-        "interrupted", run->interrupted, "machine", machine_json(&run->machine), "distributions",
-        distributions_json(s), "generator", generator_json(&run->generator), "requests",
-        requests_json(run), "background", background_json(run));
+        (json_int_t)s->cached_tokens, "messages", measure_traffic(s, s->messages), "payload_bytes",
+        measure_traffic(s, s->payload_bytes), "received_bytes",
+        measure_traffic(s, s->received_bytes), "interrupted", run->interrupted, "machine",
+        machine_json(&run->machine), "distributions", distributions_json(s), "generator",
+        generator_json(&run->generator), "requests", requests_json(run), "background",
+        background_json(run));
 }
 
 json_t *measure_run_json(struct load_result *run, const struct goodput *goodput)
 {
     struct summary s = {0};
-    json_t *json = summary_make(&s, run, 1, goodput) ? run_json(run, &s) : NULL;
+    json_t *json = summary_make(&s, run, 1, goodput) ? measure_own_run_json(run, &s) : NULL;
     summary_fini(&s);
     return json;
 }
 
 /* --- metrics -------------------------------------------------------------------------------- */
 
-static void add_metrics(struct summary *s, struct result *out)
+static void measure_add_metrics(struct summary *s, struct result *out)
 {
     result_metric_series(out, "ttft", &s->ttft);
     result_metric_series(out, "tpot", &s->tpot);
@@ -507,8 +509,8 @@ void measure_result(struct measurement *m, const struct goodput *goodput, struct
     for (uint32_t i = 0; i < m->n_runs; i++) {
         struct summary s = {0};
         if (summary_make(&s, &m->runs[i], 1, goodput)) {
-            add_metrics(&s, out);
-            result_add_run(out, run_json(&m->runs[i], &s));
+            measure_add_metrics(&s, out);
+            result_add_run(out, measure_own_run_json(&m->runs[i], &s));
         } else {
             out->failed = true;
         }

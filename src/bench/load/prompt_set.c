@@ -32,8 +32,8 @@ struct place {
     const char *field;
 };
 
-static enum status wrong(const struct place *p, const char *expected, const json_t *found,
-                         struct err *err)
+static enum status prompt_set_wrong(const struct place *p, const char *expected,
+                                    const json_t *found, struct err *err)
 {
     return err_param(err, STATUS_INVALID, p->field,
                      "%s: token_speed[%u]%s%s: expected %s, found %s", p->from, p->index,
@@ -49,12 +49,12 @@ static bool is_id(const char *s)
 }
 
 /* A copy of the member's text in *out. */
-static enum status take_text(const json_t *item, const struct place *p, const char *expected,
-                             char **out, struct err *err)
+static enum status prompt_set_take_text(const json_t *item, const struct place *p,
+                                        const char *expected, char **out, struct err *err)
 {
     const json_t *value = json_object_get(item, p->field);
     if (!json_is_string(value))
-        return wrong(p, expected, value, err);
+        return prompt_set_wrong(p, expected, value, err);
     if (json_string_length(value) == 0)
         return err_param(err, STATUS_INVALID, p->field, "%s: token_speed[%u].%s is empty", p->from,
                          p->index, p->field);
@@ -85,22 +85,22 @@ static enum status take_prompt(struct prompt_set *out, const json_t *item, struc
     struct prompt *prompt = &out->v[p->index];
     p->field = "";
     if (!json_is_object(item))
-        return wrong(p, "an object", item, err);
+        return prompt_set_wrong(p, "an object", item, err);
     p->field = "id";
-    enum status st = take_text(item, p, "a string", &prompt->id, err);
+    enum status st = prompt_set_take_text(item, p, "a string", &prompt->id, err);
     if (!st)
         st = check_id(out, p, err);
     p->field = "text";
     if (!st)
-        st = take_text(item, p, "the prompt as a string", &prompt->text, err);
+        st = prompt_set_take_text(item, p, "the prompt as a string", &prompt->text, err);
     p->field = "kind";
     if (!st && json_object_get(item, "kind"))
-        st = take_text(item, p, "a string", &prompt->kind, err);
+        st = prompt_set_take_text(item, p, "a string", &prompt->kind, err);
     return st;
 }
 
-static enum status take_all(struct prompt_set *out, const char *from, const json_t *root,
-                            struct err *err)
+static enum status prompt_set_take_all(struct prompt_set *out, const char *from, const json_t *root,
+                                       struct err *err)
 {
     const json_t *list = json_object_get(root, "token_speed");
     size_t n = json_array_size(list);
@@ -130,7 +130,7 @@ enum status prompt_set_parse(struct prompt_set *out, const char *from, const cha
     json_t *root = json_loadb(json, len, JSON_REJECT_DUPLICATES, &bad);
     if (!root)
         return err_set(err, STATUS_INVALID, "%s: no JSON: %s, line %d", from, bad.text, bad.line);
-    enum status st = take_all(out, from, root, err);
+    enum status st = prompt_set_take_all(out, from, root, err);
     json_decref(root);
     return st;
 }

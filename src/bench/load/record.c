@@ -82,23 +82,24 @@ void record_end(struct record *r, enum record_state state, int64_t now_us, const
         copy_line(r->error, sizeof r->error, error);
 }
 
-static double between(int64_t from_us, int64_t to_us)
+static double record_between(int64_t from_us, int64_t to_us)
 {
     return from_us == 0 || to_us == 0 ? NAN : (double)(to_us - from_us) / 1000;
 }
 
 double record_ttft_ms(const struct record *r)
 {
-    return between(r->sent_us, r->first_us);
+    return record_between(r->sent_us, r->first_us);
 }
 
 double record_latency_ms(const struct record *r)
 {
-    return r->state == RECORD_OK ? between(r->sent_us, r->end_us) : NAN;
+    return r->state == RECORD_OK ? record_between(r->sent_us, r->end_us) : NAN;
 }
 
 double record_tpot_ms(const struct record *r)
 {
     uint32_t gaps = r->completion_tokens > 1 ? r->completion_tokens - 1 : 1;
-    return r->state == RECORD_OK && r->n_chunks > 1 ? between(r->first_us, r->end_us) / gaps : NAN;
+    return r->state == RECORD_OK && r->n_chunks > 1 ? record_between(r->first_us, r->end_us) / gaps
+                                                    : NAN;
 }

@@ -19,21 +19,21 @@ struct maker {
     struct err *err;
 };
 
-static enum status no_memory(struct maker *m)
+static enum status replay_no_memory(struct maker *m)
 {
     return err_set(m->err, STATUS_NO_MEMORY, "no memory for the prompts of the trace");
 }
 
-static enum status count(struct maker *m, const struct buf *text)
+static enum status replay_count(struct maker *m, const struct buf *text)
 {
     m->ids.count = 0;
     if (text->failed)
-        return no_memory(m);
+        return replay_no_memory(m);
     return tokenizer_encode(m->tokenizer, buf_str(text), text->len, NULL,
                             TOKENIZE_SPECIAL | TOKENIZE_ADD, &m->ids, m->err);
 }
 
-static enum status add_words(struct maker *m, struct buf *text, struct random *r, uint32_t n)
+static enum status replay_add_words(struct maker *m, struct buf *text, struct random *r, uint32_t n)
 {
     bool exact;
     if (n == 0)
@@ -45,7 +45,7 @@ static enum status add_words(struct maker *m, struct buf *text, struct random *r
         buf_puts(text, words);
     bool failed = !words || text->failed;
     mem_free(words);
-    return failed ? no_memory(m) : STATUS_OK;
+    return failed ? replay_no_memory(m) : STATUS_OK;
 }
 
 /* Makes `done` tokens of text `total`. Where words are tokens, nothing need be counted; elsewhere
@@ -62,7 +62,7 @@ static enum status add_tokens(struct maker *m, struct buf *text, uint64_t seed, 
                                     m->err);
     uint32_t before = done > m->n_added ? done - m->n_added : 0; /* words */
     uint32_t after = total > m->n_added ? total - m->n_added : 0;
-    return add_words(m, text, &r, after - before);
+    return replay_add_words(m, text, &r, after - before);
 }
 
 static enum status make_text(struct maker *m, struct buf *text, const struct replay_request *q,
@@ -81,12 +81,13 @@ static enum status make_text(struct maker *m, struct buf *text, const struct rep
         return m->err->code;
     if (m->words_are_tokens)
         return STATUS_OK;
-    enum status st = count(m, text);
+    enum status st = replay_count(m, text);
     m->inexact += !st && m->ids.count != q->input_tokens;
     return st;
 }
 
-static enum status make_item(struct maker *m, struct work_item *item, uint32_t index, double speed)
+static enum status replay_make_item(struct maker *m, struct work_item *item, uint32_t index,
+                                    double speed)
 {
     const struct replay_request *q = &m->replay->requests[index];
     struct buf text = {0};
@@ -100,7 +101,7 @@ static enum status make_item(struct maker *m, struct work_item *item, uint32_t i
     if (!st)
         item->prompt = buf_take(&text);
     buf_fini(&text);
-    return st || item->prompt ? st : no_memory(m);
+    return st || item->prompt ? st : replay_no_memory(m);
 }
 
 /* What the tokenizer makes of nothing, and of so many words that all kinds are among them. */
@@ -111,13 +112,13 @@ static enum status look_at_tokenizer(struct maker *m)
     m->words_are_tokens = true;
     if (!m->tokenizer)
         return STATUS_OK;
-    enum status st = count(m, &text);
+    enum status st = replay_count(m, &text);
     m->n_added = (uint32_t)m->ids.count;
     random_init(&r, 0, 0);
     if (!st)
-        st = add_words(m, &text, &r, WORDS_LOOKED_AT);
+        st = replay_add_words(m, &text, &r, WORDS_LOOKED_AT);
     if (!st)
-        st = count(m, &text);
+        st = replay_count(m, &text);
     m->words_are_tokens = m->ids.count == m->n_added + WORDS_LOOKED_AT;
     buf_fini(&text);
     return st;
@@ -131,9 +132,9 @@ static enum status make_all(struct maker *m, struct workload *out, double speed)
         return st;
     out->items = mem_array(r->n, sizeof *out->items);
     if (!out->items)
-        return no_memory(m);
+        return replay_no_memory(m);
     for (; !st && out->n < r->n; out->n++)
-        st = make_item(m, &out->items[out->n], out->n, speed);
+        st = replay_make_item(m, &out->items[out->n], out->n, speed);
     return st;
 }
 

@@ -28,7 +28,7 @@ struct reader {
     struct err *err;
 };
 
-static enum status no_memory(struct reader *r)
+static enum status replay_read_no_memory(struct reader *r)
 {
     return err_set(r->err, STATUS_NO_MEMORY, "no memory for the trace %s", r->path);
 }
@@ -39,7 +39,7 @@ static enum status bad_line(struct reader *r, const char *what)
 }
 
 /* Room for `more` elements behind the n that are there. */
-static bool grow(void **array, size_t *cap, size_t n, size_t more, size_t size)
+static bool replay_read_grow(void **array, size_t *cap, size_t n, size_t more, size_t size)
 {
     size_t wanted = *cap, bytes;
     if (n + more <= *cap)
@@ -66,7 +66,7 @@ static enum status next_line(struct reader *r, bool *more)
         if (!buf_putc(&r->text, (char)c))
             break;
     if (r->text.failed && r->text.len < r->text.limit)
-        return no_memory(r);
+        return replay_read_no_memory(r);
     if (r->text.failed)
         return err_set(r->err, STATUS_INVALID, "%s:%u: the line is longer than %u bytes", r->path,
                        r->line, LIMIT_REPLAY_LINE);
@@ -75,10 +75,10 @@ static enum status next_line(struct reader *r, bool *more)
     *more = c != EOF || r->text.len > 0;
     bool hashed = EVP_DigestUpdate(r->sha, buf_str(&r->text), r->text.len) == 1 &&
                   (c == EOF || EVP_DigestUpdate(r->sha, "\n", 1) == 1);
-    return hashed ? STATUS_OK : no_memory(r);
+    return hashed ? STATUS_OK : replay_read_no_memory(r);
 }
 
-static enum status parse(struct reader *r, json_t **out)
+static enum status replay_read_parse(struct reader *r, json_t **out)
 {
     json_error_t fault;
     char what[sizeof fault.text + 64];
@@ -86,7 +86,7 @@ static enum status parse(struct reader *r, json_t **out)
     if (*out && json_is_object(*out))
         return STATUS_OK;
     if (!*out && json_error_code(&fault) == json_error_out_of_memory)
-        return no_memory(r);
+        return replay_read_no_memory(r);
     if (*out)
         snprintf(what, sizeof what, "expected a JSON object, found %s",
                  json_found(*out, fault.text, sizeof fault.text));
@@ -102,8 +102,8 @@ static enum status in_line(struct reader *r, enum status st)
     return st ? err_context(r->err, "%s:%u", r->path, r->line) : STATUS_OK;
 }
 
-static enum status whole(struct reader *r, const json_t *o, const char *name, int64_t min,
-                         int64_t max, int64_t *out)
+static enum status replay_read_whole(struct reader *r, const json_t *o, const char *name,
+                                     int64_t min, int64_t max, int64_t *out)
 {
     return in_line(r, json_whole(json_object_get(o, name), name, min, max, out, r->err));
 }
@@ -124,8 +124,9 @@ static enum status read_hashes(struct reader *r, const json_t *o, struct replay_
                  most, q->input_tokens, out->block_tokens, json_found(list, found, sizeof found));
         return bad_line(r, what);
     }
-    if (!grow((void **)&out->hash_ids, &r->hash_cap, out->n_hash_ids, n, sizeof *out->hash_ids))
-        return no_memory(r);
+    if (!replay_read_grow((void **)&out->hash_ids, &r->hash_cap, out->n_hash_ids, n,
+                          sizeof *out->hash_ids))
+        return replay_read_no_memory(r);
     q->first_hash = out->n_hash_ids;
     q->n_hashes = (uint32_t)n;
     for (size_t i = 0; i < n; i++) {
@@ -146,8 +147,8 @@ static enum status add_request(struct reader *r, const json_t *o)
     int64_t input, output;
     if (in_line(r, json_number(json_object_get(o, "timestamp"), "timestamp", false, 0,
                                MAX_TIMESTAMP_MS, &q.at_ms, r->err)) ||
-        whole(r, o, "input_length", 0, LIMIT_CONTEXT, &input) ||
-        whole(r, o, "output_length", 0, LIMIT_CONTEXT, &output))
+        replay_read_whole(r, o, "input_length", 0, LIMIT_CONTEXT, &input) ||
+        replay_read_whole(r, o, "output_length", 0, LIMIT_CONTEXT, &output))
         return r->err->code;
     q.input_tokens = (uint32_t)input;
     q.output_tokens = (uint32_t)output;
@@ -166,8 +167,8 @@ static enum status add_request(struct reader *r, const json_t *o)
     if (out->n == LIMIT_BENCH_REQUESTS)
         return err_set(r->err, STATUS_INVALID, "%s:%u: more than %u requests", r->path, r->line,
                        LIMIT_BENCH_REQUESTS);
-    if (!grow((void **)&out->requests, &r->cap, out->n, 1, sizeof *out->requests))
-        return no_memory(r);
+    if (!replay_read_grow((void **)&out->requests, &r->cap, out->n, 1, sizeof *out->requests))
+        return replay_read_no_memory(r);
     out->requests[out->n++] = q;
     return STATUS_OK;
 }
@@ -175,13 +176,13 @@ static enum status add_request(struct reader *r, const json_t *o)
 static enum status add_dropped(struct reader *r, const json_t *o)
 {
     int64_t n;
-    enum status st = whole(r, o, "dropped", 0, MAX_ID, &n);
+    enum status st = replay_read_whole(r, o, "dropped", 0, MAX_ID, &n);
     if (st == STATUS_OK)
         r->out->dropped += (uint64_t)n;
     return st;
 }
 
-static enum status read_header(struct reader *r, const json_t *o)
+static enum status replay_read_read_header(struct reader *r, const json_t *o)
 {
     const char *schema = json_string_value(json_object_get(o, "schema"));
     char what[160];
@@ -191,20 +192,20 @@ static enum status read_header(struct reader *r, const json_t *o)
                  schema ? schema : "(no string)");
         return bad_line(r, what);
     }
-    enum status st = whole(r, o, "block_tokens", 1, LIMIT_CONTEXT, &n);
+    enum status st = replay_read_whole(r, o, "block_tokens", 1, LIMIT_CONTEXT, &n);
     if (st == STATUS_OK)
         r->out->block_tokens = (uint32_t)n;
     return st;
 }
 
-static enum status read_line(struct reader *r)
+static enum status replay_read_read_line(struct reader *r)
 {
     json_t *o;
-    enum status st = parse(r, &o);
+    enum status st = replay_read_parse(r, &o);
     if (st)
         return st;
     if (r->line == 1 && json_object_get(o, "schema"))
-        st = read_header(r, o);
+        st = replay_read_read_header(r, o);
     else if (json_object_get(o, "dropped"))
         st = add_dropped(r, o);
     else
@@ -222,7 +223,7 @@ static enum status read_lines(struct reader *r)
         enum status st = next_line(r, &more);
         if (st || !more)
             return st;
-        st = read_line(r);
+        st = replay_read_read_line(r);
         if (st)
             return st;
     }
@@ -236,13 +237,13 @@ static int by_time(const void *a, const void *b)
     return (x->line > y->line) - (x->line < y->line);
 }
 
-static enum status finish(struct reader *r)
+static enum status replay_read_finish(struct reader *r)
 {
     struct replay *out = r->out;
     uint32_t most = r->options->num_requests;
     unsigned char digest[EVP_MAX_MD_SIZE];
     if (EVP_DigestFinal_ex(r->sha, digest, NULL) != 1)
-        return no_memory(r);
+        return replay_read_no_memory(r);
     for (size_t i = 0; i < 32; i++)
         snprintf(out->sha256 + 2 * i, 3, "%02x", digest[i]);
     if (out->n == 0)
@@ -276,11 +277,11 @@ enum status replay_read(struct replay *out, const char *path, const struct repla
     r.sha = EVP_MD_CTX_new();
     enum status st = STATUS_OK;
     if (!r.sha || EVP_DigestInit_ex(r.sha, EVP_sha256(), NULL) != 1)
-        st = no_memory(&r);
+        st = replay_read_no_memory(&r);
     if (!st)
         st = read_lines(&r);
     if (!st)
-        st = finish(&r);
+        st = replay_read_finish(&r);
     EVP_MD_CTX_free(r.sha);
     buf_fini(&r.text);
     fclose(r.file);

@@ -25,7 +25,7 @@ double samples_number(const json_t *v)
     return fabs(x) <= SERIES_HUGE ? x : NAN;
 }
 
-static double field(const json_t *object, const char *key)
+static double samples_field(const json_t *object, const char *key)
 {
     return samples_number(json_object_get(object, key));
 }
@@ -36,7 +36,7 @@ static bool read_parts(struct sample *s, const json_t *ttft)
 {
     double sum = 0;
     for (int i = 0; i < SAMPLES_OUTSIDE; i++) {
-        double ms = field(ttft, part_keys[i]);
+        double ms = samples_field(ttft, part_keys[i]);
         if (i == SAMPLES_DECODE && isnan(ms))
             ms = 0;
         if (isnan(ms))
@@ -62,7 +62,7 @@ static void read_gaps(struct samples *out, const json_t *chunks)
     }
 }
 
-static bool grow(struct samples *s)
+static bool samples_grow(struct samples *s)
 {
     if (s->n < s->cap)
         return true;
@@ -80,17 +80,17 @@ static bool grow(struct samples *s)
 static void read_request(struct samples *out, size_t run, const json_t *request)
 {
     const char *state = json_string_value(json_object_get(request, "state"));
-    if (!state || !grow(out))
+    if (!state || !samples_grow(out))
         return;
     struct sample *s = &out->v[out->n++];
     *s = (struct sample){
         .run = run,
         .ok = strcmp(state, "ok") == 0,
         .failed = strcmp(state, "failed") == 0,
-        .due = field(request, "due_ms"),
-        .sent = field(request, "sent_ms"),
-        .first = field(request, "first_ms"),
-        .end = field(request, "end_ms"),
+        .due = samples_field(request, "due_ms"),
+        .sent = samples_field(request, "sent_ms"),
+        .first = samples_field(request, "first_ms"),
+        .end = samples_field(request, "end_ms"),
         .ttft = NAN,
     };
     out->n_failed += s->failed;
@@ -104,7 +104,7 @@ static void read_request(struct samples *out, size_t run, const json_t *request)
     read_gaps(out, json_object_get(request, "chunks_ms"));
 }
 
-static int compare(const void *a, const void *b)
+static int samples_compare(const void *a, const void *b)
 {
     const struct sample *x = *(const struct sample *const *)a;
     const struct sample *y = *(const struct sample *const *)b;
@@ -123,7 +123,7 @@ static void sort_split(struct samples *s)
         if (s->v[i].split)
             s->by_ttft[n++] = &s->v[i];
     if (s->by_ttft)
-        qsort(s->by_ttft, s->n_split, sizeof(struct sample *), compare);
+        qsort(s->by_ttft, s->n_split, sizeof(struct sample *), samples_compare);
 }
 
 static bool is_of_mode(const json_t *run, const char *mode)
@@ -133,7 +133,8 @@ static bool is_of_mode(const json_t *run, const char *mode)
 }
 
 /* Of the samples from `begin` on, which are one run's. */
-static void add_marks(struct series marks[SAMPLES_MARKS], const struct series *all, size_t begin)
+static void samples_add_marks(struct series marks[SAMPLES_MARKS], const struct series *all,
+                              size_t begin)
 {
     struct series run = {.v = all->n > begin ? all->v + begin : NULL, .n = all->n - begin};
     for (size_t i = 0; i < SAMPLES_MARKS; i++)
@@ -146,8 +147,8 @@ static void read_run(struct samples *out, const json_t *run)
     size_t first_ttft = out->ttft.n, first_itl = out->itl.n;
     for (size_t i = 0; i < json_array_size(requests); i++)
         read_request(out, out->n_runs, json_array_get(requests, i));
-    add_marks(out->ttft_marks, &out->ttft, first_ttft);
-    add_marks(out->itl_marks, &out->itl, first_itl);
+    samples_add_marks(out->ttft_marks, &out->ttft, first_ttft);
+    samples_add_marks(out->itl_marks, &out->itl, first_itl);
     out->n_runs++;
 }
 

@@ -77,7 +77,7 @@ static bool is_good(const struct record *r, const struct goodput *g)
 /* --- one request ---------------------------------------------------------------------------- */
 
 /* The parts that the server told. A queue time alone comes from servers that split no more. */
-static void add_parts(struct summary *s, const struct record *r)
+static void summary_add_parts(struct summary *s, const struct record *r)
 {
     const struct timeline_ttft *t = &r->ttft;
     if (!r->has_ttft) {
@@ -110,7 +110,7 @@ static void add_completed(struct summary *s, const struct record *r, const struc
     s->messages += r->n_messages;
     s->payload_bytes += r->payload_bytes;
     s->good += goodput && is_good(r, goodput);
-    add_parts(s, r);
+    summary_add_parts(s, r);
     series_add(&s->ttft, record_ttft_ms(r));
     series_add(&s->tpot, record_tpot_ms(r));
     series_add(&s->latency, record_latency_ms(r));
@@ -122,7 +122,8 @@ static void add_completed(struct summary *s, const struct record *r, const struc
 
 /* --- the whole ------------------------------------------------------------------------------ */
 
-static void add_run(struct summary *s, const struct load_result *run, const struct goodput *goodput)
+static void summary_add_run(struct summary *s, const struct load_result *run,
+                            const struct goodput *goodput)
 {
     s->n += run->n;
     s->duration_s += (double)(run->end_us - run->start_us) / 1e6;
@@ -151,7 +152,7 @@ static void add_run(struct summary *s, const struct load_result *run, const stru
 
 /* NAN when nothing lasted or nothing came: how fast a target is that answered nothing, or counts
  * nothing, is not known. */
-static double rate(const struct summary *s, double count)
+static double summary_rate(const struct summary *s, double count)
 {
     return s->duration_s > 0 && count > 0 ? count / s->duration_s : NAN;
 }
@@ -176,10 +177,10 @@ bool summary_make(struct summary *out, const struct load_result *runs, uint32_t 
     struct summary *s = out;
     *s = (struct summary){.has_goodput = goodput != NULL};
     for (uint32_t i = 0; i < n_runs; i++)
-        add_run(s, &runs[i], goodput);
-    s->request_throughput = rate(s, s->completed);
-    s->output_throughput = rate(s, (double)s->completion_tokens);
-    s->total_throughput = rate(s, (double)(s->prompt_tokens + s->completion_tokens));
+        summary_add_run(s, &runs[i], goodput);
+    s->request_throughput = summary_rate(s, s->completed);
+    s->output_throughput = summary_rate(s, (double)s->completion_tokens);
+    s->total_throughput = summary_rate(s, (double)(s->prompt_tokens + s->completion_tokens));
     s->request_goodput = goodput && s->duration_s > 0 ? s->good / s->duration_s : NAN;
     add_traffic(s);
     struct series *all[] = SUMMARY_SERIES(s);

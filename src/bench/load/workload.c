@@ -30,14 +30,14 @@ _Static_assert(LIMIT_BENCH_REQUESTS <= INDEX_PREFIX, "an index has three bytes o
 /* Longest run the clock of a workload counts exactly, in microseconds (three years). */
 #define MAX_DUE_US 1e14
 
-static uint64_t stream_of(enum stream kind, uint32_t run, uint32_t index)
+static uint64_t workload_stream_of(enum stream kind, uint32_t run, uint32_t index)
 {
     return (uint64_t)kind << 56 | (uint64_t)(run & 0xffffff) << 32 | index;
 }
 
 /* The index's low byte comes first, so that 256 requests in a row begin with different words; the
  * run turns it, so that so do runs of one request. */
-static uint64_t code_of(uint32_t run, uint32_t index)
+static uint64_t workload_code_of(uint32_t run, uint32_t index)
 {
     uint32_t first = (index + 101 * run) & 0xff;
     return first | (index & 0xff00) | (uint64_t)(run & 0xff) << 16 |
@@ -60,7 +60,7 @@ static enum status check_range(const char *flag, double x, double min, double ma
                      min, max, x);
 }
 
-static enum status check_prompt(const struct workload_options *o, struct err *err)
+static enum status workload_check_prompt(const struct workload_options *o, struct err *err)
 {
     size_t len = strlen(o->prompt);
     if (o->prompt_tokens > 0)
@@ -74,7 +74,7 @@ static enum status check_prompt(const struct workload_options *o, struct err *er
     return STATUS_OK;
 }
 
-static enum status check(const struct workload_options *o, struct err *err)
+static enum status workload_check(const struct workload_options *o, struct err *err)
 {
     const struct {
         const char *flag;
@@ -92,7 +92,7 @@ static enum status check(const struct workload_options *o, struct err *err)
     for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++)
         if (check_range(ranges[i].flag, ranges[i].value, ranges[i].min, ranges[i].max, err))
             return err->code;
-    return check_prompt(o, err);
+    return workload_check_prompt(o, err);
 }
 
 /* --- due times ------------------------------------------------------------------------------ */
@@ -104,11 +104,11 @@ static double draw_arrivals(struct workload *w, const struct workload_options *o
     struct random r;
     double sum = 0, scale = 1e6 / (o->request_rate * o->burstiness);
     double whole = 1e6 * (w->n - 1) / o->request_rate;
-    random_init(&r, o->seed, stream_of(STREAM_ARRIVALS, run, 0));
+    random_init(&r, o->seed, workload_stream_of(STREAM_ARRIVALS, run, 0));
     for (uint32_t i = 1; i < w->n; i++)
         sum += random_gamma(&r, o->burstiness, scale);
     double stretch = sum > 0 ? whole / sum : 0;
-    random_init(&r, o->seed, stream_of(STREAM_ARRIVALS, run, 0));
+    random_init(&r, o->seed, workload_stream_of(STREAM_ARRIVALS, run, 0));
     sum = 0;
     for (uint32_t i = 1; i < w->n && whole <= MAX_DUE_US; i++) {
         sum += random_gamma(&r, o->burstiness, scale);
@@ -172,7 +172,8 @@ static enum status make_prompt(struct buf *out, const struct workload_options *o
         /* Without a tokenizer the words of the prefix are not counted again. */
         uint32_t total = o->prompt_tokens + (tokenizer ? o->shared_prefix_tokens : 0);
         return append_tokens(out, o, tokenizer, "--prompt-tokens", total,
-                             stream_of(STREAM_PROMPT, run, index), code_of(run, index), err);
+                             workload_stream_of(STREAM_PROMPT, run, index),
+                             workload_code_of(run, index), err);
     }
     if (out->len > 0)
         buf_putc(out, ' ');
@@ -185,9 +186,9 @@ static enum status make_prompt(struct buf *out, const struct workload_options *o
     return out->failed ? err_set(err, STATUS_NO_MEMORY, "no memory for a prompt") : STATUS_OK;
 }
 
-static enum status make_item(struct work_item *item, const struct workload_options *o,
-                             const struct tokenizer *tokenizer, const struct buf *prefix,
-                             uint32_t run, uint32_t index, struct err *err)
+static enum status workload_make_item(struct work_item *item, const struct workload_options *o,
+                                      const struct tokenizer *tokenizer, const struct buf *prefix,
+                                      uint32_t run, uint32_t index, struct err *err)
 {
     struct buf text = {0};
     buf_append(&text, buf_str(prefix), prefix->len);
@@ -204,16 +205,18 @@ static enum status make_item(struct work_item *item, const struct workload_optio
     return st;
 }
 
-static enum status make_items(struct workload *w, const struct workload_options *o,
-                              const struct tokenizer *tokenizer, uint32_t run, struct err *err)
+static enum status workload_make_items(struct workload *w, const struct workload_options *o,
+                                       const struct tokenizer *tokenizer, uint32_t run,
+                                       struct err *err)
 {
     struct buf prefix = {0};
     enum status st = STATUS_OK;
     if (o->shared_prefix_tokens > 0)
         st = append_tokens(&prefix, o, tokenizer, "--shared-prefix-tokens", o->shared_prefix_tokens,
-                           stream_of(STREAM_PREFIX, run, 0), code_of(run, INDEX_PREFIX), err);
+                           workload_stream_of(STREAM_PREFIX, run, 0),
+                           workload_code_of(run, INDEX_PREFIX), err);
     for (uint32_t i = 0; i < w->n && !st; i++)
-        st = make_item(&w->items[i], o, tokenizer, &prefix, run, i, err);
+        st = workload_make_item(&w->items[i], o, tokenizer, &prefix, run, i, err);
     buf_fini(&prefix);
     return st;
 }
@@ -222,7 +225,7 @@ enum status workload_make(struct workload *out, const struct workload_options *o
                           const struct tokenizer *tokenizer, uint32_t run, struct err *err)
 {
     *out = (struct workload){0};
-    enum status st = check(o, err);
+    enum status st = workload_check(o, err);
     if (st)
         return st;
     out->items = mem_array(o->num_requests, sizeof *out->items);
@@ -231,7 +234,7 @@ enum status workload_make(struct workload *out, const struct workload_options *o
     out->n = o->num_requests;
     st = set_due(out, o, run, err);
     if (!st)
-        st = make_items(out, o, tokenizer, run, err);
+        st = workload_make_items(out, o, tokenizer, run, err);
     if (st)
         workload_fini(out);
     return st;
@@ -251,9 +254,9 @@ char *workload_background_prompt(const struct workload_options *o, uint32_t inde
     struct random r;
     struct err err;
     bool exact;
-    random_init(&r, words_seed(o), stream_of(STREAM_BACKGROUND, 0, index));
+    random_init(&r, words_seed(o), workload_stream_of(STREAM_BACKGROUND, 0, index));
     if (o->prompt_tokens > 0) {
-        workload_text_append(&text, &r, words_seed(o), code_of(RUN_BACKGROUND, index),
+        workload_text_append(&text, &r, words_seed(o), workload_code_of(RUN_BACKGROUND, index),
                              o->prompt_tokens, NULL, &exact, &err);
     } else {
         put_prompt_of(&text, o);

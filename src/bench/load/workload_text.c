@@ -71,7 +71,7 @@ static uint32_t head_word(const struct maker *m, uint32_t i)
     return ((uint32_t)(m->code >> 8 * i & 0xff) * odd + shift) % N_WORDS;
 }
 
-static void add_words(struct maker *m, uint32_t n)
+static void workload_text_add_words(struct maker *m, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++, m->n_words++) {
         uint32_t w = m->n_words < WORKLOAD_TEXT_HEAD ? head_word(m, m->n_words)
@@ -83,7 +83,7 @@ static void add_words(struct maker *m, uint32_t n)
 }
 
 /* Tokens of the first `len` bytes. 0 after an error. */
-static size_t count(struct maker *m, size_t len)
+static size_t workload_text_count(struct maker *m, size_t len)
 {
     m->ids.count = 0;
     if (m->out->failed)
@@ -103,16 +103,16 @@ static void cut(struct maker *m, size_t len)
 
 /* Words until there are enough tokens, guessing how many from what the last ones made. The bound is
  * for a vocabulary that lacks their letters: it makes nothing of them. */
-static size_t grow(struct maker *m, uint32_t n_tokens)
+static size_t workload_text_grow(struct maker *m, uint32_t n_tokens)
 {
-    size_t n = count(m, m->out->len), before = n;
+    size_t n = workload_text_count(m, m->out->len), before = n;
     uint32_t words_before = m->n_words;
     while (!m->status && n < n_tokens && m->n_words / 4 <= n_tokens) {
         uint32_t made = m->n_words - words_before, missing = n_tokens - (uint32_t)n;
         double per_word = made && n > before ? (double)(n - before) / made : 1;
         uint32_t more = (uint32_t)(missing / (per_word < 0.5 ? 0.5 : per_word));
-        add_words(m, more ? more : 1);
-        n = count(m, m->out->len);
+        workload_text_add_words(m, more ? more : 1);
+        n = workload_text_count(m, m->out->len);
     }
     return n;
 }
@@ -121,14 +121,14 @@ static size_t grow(struct maker *m, uint32_t n_tokens)
  * longest, as the count is not quite monotonic; a space at the end is not left. */
 static size_t shrink(struct maker *m, uint32_t n_tokens)
 {
-    size_t low = m->floor, high = m->out->len, n = count(m, low);
+    size_t low = m->floor, high = m->out->len, n = workload_text_count(m, low);
     while (!m->status && n != n_tokens && high - low > 1) {
         size_t mid = low + (high - low) / 2;
         if (m->out->data[mid - 1] == ' ')
             mid++;
         if (mid == high)
             break;
-        size_t at_mid = count(m, mid);
+        size_t at_mid = workload_text_count(m, mid);
         if (at_mid > n_tokens) {
             high = mid;
         } else {
@@ -141,13 +141,13 @@ static size_t shrink(struct maker *m, uint32_t n_tokens)
 }
 
 /* Makes up for what is still missing, a few bytes at a time. */
-static size_t fill(struct maker *m, size_t n, uint32_t n_tokens)
+static size_t workload_text_fill(struct maker *m, size_t n, uint32_t n_tokens)
 {
     size_t i = 0;
     while (!m->status && n < n_tokens && i < sizeof fillers / sizeof fillers[0]) {
         size_t len = m->out->len;
         buf_puts(m->out, fillers[i]);
-        size_t longer = count(m, m->out->len);
+        size_t longer = workload_text_count(m, m->out->len);
         if (longer > n && longer <= n_tokens) {
             n = longer;
             i = 0;
@@ -172,12 +172,12 @@ enum status workload_text_append(struct buf *out, struct random *r, uint64_t see
                       .err = err};
     *exact = true;
     if (!tokenizer) {
-        add_words(&m, n_tokens);
+        workload_text_add_words(&m, n_tokens);
     } else {
-        size_t n = grow(&m, n_tokens);
+        size_t n = workload_text_grow(&m, n_tokens);
         if (n > n_tokens)
             n = shrink(&m, n_tokens);
-        *exact = fill(&m, n, n_tokens) == n_tokens;
+        *exact = workload_text_fill(&m, n, n_tokens) == n_tokens;
         tokens_fini(&m.ids);
     }
     if (!m.status && out->failed)

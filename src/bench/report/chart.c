@@ -13,7 +13,7 @@ void chart_init(struct chart *c, const char *id, const char *title, struct chart
     c->failed = !c->json;
 }
 
-static void append(struct chart *c, json_t *list, json_t *value)
+static void chart_append(struct chart *c, json_t *list, json_t *value)
 {
     if (json_array_append_new(list, value))
         c->failed = true;
@@ -23,7 +23,7 @@ void chart_line(struct chart *c, const char *name, const char *style)
 {
     json_t *line = json_pack("{s:s, s:s, s:[]}", "name", name, "style", style, "points");
     c->points = json_object_get(line, "points");
-    append(c, json_object_get(c->json, "lines"), line);
+    chart_append(c, json_object_get(c->json, "lines"), line);
     if (c->failed) /* the line may be gone */
         c->points = NULL;
 }
@@ -31,20 +31,20 @@ void chart_line(struct chart *c, const char *name, const char *style)
 void chart_point(struct chart *c, double x, double y)
 {
     if (isfinite(x) && isfinite(y))
-        append(c, c->points, json_pack("[f, f]", x, y));
+        chart_append(c, c->points, json_pack("[f, f]", x, y));
 }
 
 void chart_point_range(struct chart *c, double x, double y, double low, double high)
 {
     if (isfinite(x) && isfinite(y) && isfinite(low) && isfinite(high))
-        append(c, c->points, json_pack("[f, f, f, f]", x, y, low, high));
+        chart_append(c, c->points, json_pack("[f, f, f, f]", x, y, low, high));
 }
 
 void chart_mark(struct chart *c, double x, const char *label)
 {
     if (isfinite(x))
-        append(c, json_object_get(c->json, "marks"),
-               json_pack("{s:f, s:s}", "x", x, "label", label));
+        chart_append(c, json_object_get(c->json, "marks"),
+                     json_pack("{s:f, s:s}", "x", x, "label", label));
 }
 
 void chart_note(struct chart *c, const char *text)

@@ -32,7 +32,7 @@ static const struct comparison {
      {{"tokens_per_s_", "", "all tokens"}, {"decode_tokens_per_s_", "", "decode"}}},
 };
 
-static const char *unit_of(const json_t *metric)
+static const char *figures_comparison_unit_of(const json_t *metric)
 {
     const char *unit = json_string_value(json_object_get(metric, "unit"));
     return unit ? unit : "";
@@ -68,7 +68,8 @@ static size_t add_categories(struct svg_chart *c, const struct comparison *of,
         {
             char middle[64];
             size_t len = middle_of(&of->series[0], name);
-            if (len == 0 || len >= sizeof middle || strcmp(unit_of(metric), of->unit) != 0)
+            if (len == 0 || len >= sizeof middle ||
+                strcmp(figures_comparison_unit_of(metric), of->unit) != 0)
                 continue;
             snprintf(middle, sizeof middle, "%.*s", (int)len, name + strlen(of->series[0].prefix));
             if (has_category(&c->x, middle))
@@ -97,12 +98,12 @@ static void add_bars(struct svg_chart *c, const struct pattern *p, const char *u
         double v = samples_number(json_object_get(metric, "median"));
         double from = (double)i - 0.4 + width * (double)index;
         snprintf(title, sizeof title, "%s: %s %s", name, svg_number(number, v), unit);
-        if (strcmp(unit_of(metric), unit) == 0)
+        if (strcmp(figures_comparison_unit_of(metric), unit) == 0)
             svg_add_box(c, line, (struct svg_box){from, from + width, 0, v, NULL}, title);
     }
 }
 
-static bool has_any(const json_t *root, const struct pattern *p)
+static bool figures_comparison_has_any(const json_t *root, const struct pattern *p)
 {
     const char *name;
     json_t *metric;
@@ -120,7 +121,7 @@ static void add_patterns(struct svg_chart *c, const struct comparison *of, const
     const struct pattern *found[SERIES_MOST];
     size_t n = 0;
     for (size_t i = 0; i < SERIES_MOST && of->series[i].name; i++)
-        if (has_any(root, &of->series[i]))
+        if (figures_comparison_has_any(root, &of->series[i]))
             found[n++] = &of->series[i];
     for (size_t i = 0; i < n; i++)
         add_bars(c, found[i], of->unit, root, found[i]->name, figures_colour(i), i, n);

@@ -10,7 +10,7 @@
  * points and a fit, or full and dashed, are told apart. */
 #define OVERLAY_LINES 2
 
-static const char *text_of(const json_t *object, const char *key)
+static const char *figures_curves_text_of(const json_t *object, const char *key)
 {
     const char *text = json_string_value(json_object_get(object, key));
     return text ? text : "";
@@ -28,20 +28,20 @@ static enum svg_style style_of(const json_t *line)
         enum svg_style style;
     } styles[] = {{"points", SVG_POINTS}, {"both", SVG_BOTH}, {"bars", SVG_BOXES}};
     for (size_t i = 0; i < sizeof styles / sizeof styles[0]; i++)
-        if (strcmp(text_of(line, "style"), styles[i].name) == 0)
+        if (strcmp(figures_curves_text_of(line, "style"), styles[i].name) == 0)
             return styles[i].style;
     return SVG_LINE;
 }
 
 static enum svg_scale scale_of(const json_t *chart, const char *axis)
 {
-    const char *scale = text_of(json_object_get(chart, axis), "scale");
+    const char *scale = figures_curves_text_of(json_object_get(chart, axis), "scale");
     return strcmp(scale, "log") == 0 ? SVG_LOG : SVG_LINEAR;
 }
 
 static const char *label_of(const json_t *chart, const char *axis)
 {
-    return text_of(json_object_get(chart, axis), "label");
+    return figures_curves_text_of(json_object_get(chart, axis), "label");
 }
 
 /* ---- Bars: their x become categories, in order ---- */
@@ -77,7 +77,7 @@ static void collect_places(struct places *p, const json_t *chart)
 }
 
 /* Index of x among the places; NAN: not one of them. */
-static double place_of(const struct places *p, double x)
+static double figures_curves_place_of(const struct places *p, double x)
 {
     for (size_t i = 0; i < p->n; i++)
         if (p->x[i] == x)
@@ -99,7 +99,7 @@ static void add_bar(struct drawing *d, size_t line, double x, double y)
 {
     char title[96], a[SVG_NUMBER], b[SVG_NUMBER];
     double width = 0.8 / (double)(d->n_bars ? d->n_bars : 1);
-    double from = place_of(&d->places, x) - 0.4 + width * (double)d->bar;
+    double from = figures_curves_place_of(&d->places, x) - 0.4 + width * (double)d->bar;
     snprintf(title, sizeof title, "%s: %s", svg_number(a, x), svg_number(b, y));
     svg_add_box(&d->figure->chart, line, (struct svg_box){from, from + width, 0, y, NULL}, title);
 }
@@ -117,8 +117,9 @@ static void add_points(struct drawing *d, size_t line, enum svg_style style, con
             add_bar(d, line, v[0], v[1]);
         else
             svg_add_point(&d->figure->chart, line,
-                          (struct svg_point){d->places.bars ? place_of(&d->places, v[0]) : v[0],
-                                             v[1], v[2], v[3]});
+                          (struct svg_point){
+                              d->places.bars ? figures_curves_place_of(&d->places, v[0]) : v[0],
+                              v[1], v[2], v[3]});
     }
     if (stride > 1)
         buf_printf(&d->figure->note, " One in %zu of %zu points is drawn.", stride, n);
@@ -136,7 +137,7 @@ static void add_line(struct drawing *d, const json_t *line, size_t index, size_t
     d->n_lines++;
     if (several)
         buf_printf(&name, "%c: ", figures_letter(file));
-    buf_puts(&name, text_of(line, "name"));
+    buf_puts(&name, figures_curves_text_of(line, "name"));
     enum svg_style style = style_of(line);
     struct svg_chart *c = &d->figure->chart;
     unsigned colour = several ? figures_colour(file) : (unsigned)(index % SVG_COLOURS);
@@ -148,7 +149,7 @@ static void add_line(struct drawing *d, const json_t *line, size_t index, size_t
     buf_fini(&name);
 }
 
-static void add_marks(struct drawing *d, const json_t *chart, size_t file)
+static void figures_curves_add_marks(struct drawing *d, const json_t *chart, size_t file)
 {
     const json_t *marks = json_object_get(chart, "marks");
     for (size_t i = 0; i < json_array_size(marks) && i < LIMIT_CHART_LINES; i++) {
@@ -156,9 +157,9 @@ static void add_marks(struct drawing *d, const json_t *chart, size_t file)
         struct buf label = {0};
         if (d->n_charts > 1)
             buf_printf(&label, "%c: ", figures_letter(file));
-        buf_puts(&label, text_of(mark, "label"));
+        buf_puts(&label, figures_curves_text_of(mark, "label"));
         double x = samples_number(json_object_get(mark, "x"));
-        svg_add_mark(&d->figure->chart, d->places.bars ? place_of(&d->places, x) : x,
+        svg_add_mark(&d->figure->chart, d->places.bars ? figures_curves_place_of(&d->places, x) : x,
                      buf_str(&label));
         d->figure->chart.failed |= label.failed;
         buf_fini(&label);
@@ -167,7 +168,7 @@ static void add_marks(struct drawing *d, const json_t *chart, size_t file)
 
 static void add_note(struct drawing *d, const json_t *chart, size_t file)
 {
-    const char *note = text_of(chart, "note");
+    const char *note = figures_curves_text_of(chart, "note");
     if (!*note)
         return;
     if (d->figure->note.len)
@@ -177,7 +178,7 @@ static void add_note(struct drawing *d, const json_t *chart, size_t file)
     buf_puts(&d->figure->note, note);
 }
 
-static void begin(struct drawing *d, const json_t *chart, const char *title)
+static void figures_curves_begin(struct drawing *d, const json_t *chart, const char *title)
 {
     struct svg_chart *c = &d->figure->chart;
     svg_init(c, title, label_of(chart, "x"), d->places.bars ? SVG_CATEGORIES : scale_of(chart, "x"),
@@ -203,14 +204,14 @@ static void draw(struct figures *f, const json_t *const *charts, size_t n, size_
             d.n_bars += style_of(json_array_get(lines_of(charts[i]), k)) == SVG_BOXES;
     }
     struct figures_source source = {.label = {file == SIZE_MAX ? '\0' : figures_letter(file)}};
-    d.figure = figures_add(f, FIGURES_CURVES, text_of(first, "id"), &source);
+    d.figure = figures_add(f, FIGURES_CURVES, figures_curves_text_of(first, "id"), &source);
     if (!d.figure)
         return;
     struct buf title = {0};
     if (file != SIZE_MAX)
         buf_printf(&title, "%c: ", figures_letter(file));
-    buf_puts(&title, text_of(first, "title"));
-    begin(&d, first, buf_str(&title));
+    buf_puts(&title, figures_curves_text_of(first, "title"));
+    figures_curves_begin(&d, first, buf_str(&title));
     d.figure->chart.failed |= title.failed;
     buf_fini(&title);
     for (size_t i = 0; i < n; i++) {
@@ -219,7 +220,7 @@ static void draw(struct figures *f, const json_t *const *charts, size_t n, size_
         add_note(&d, charts[i], i);
         for (size_t k = 0; k < json_array_size(lines_of(charts[i])); k++)
             add_line(&d, json_array_get(lines_of(charts[i]), k), k, i);
-        add_marks(&d, charts[i], i);
+        figures_curves_add_marks(&d, charts[i], i);
     }
     if (d.n_left)
         buf_printf(&d.figure->note, " %zu more lines are not drawn.", d.n_left);
@@ -231,7 +232,7 @@ static const json_t *find_chart(const json_t *root, const char *id)
 {
     const json_t *charts = json_object_get(root, "charts");
     for (size_t i = 0; i < json_array_size(charts); i++)
-        if (strcmp(text_of(json_array_get(charts, i), "id"), id) == 0)
+        if (strcmp(figures_curves_text_of(json_array_get(charts, i), "id"), id) == 0)
             return json_array_get(charts, i);
     return NULL;
 }
@@ -252,11 +253,11 @@ static bool fit_together(const json_t *const *charts, size_t n)
     return true;
 }
 
-static void add_chart(struct figures *f, const struct figures_file *files, size_t n, size_t owner,
-                      const json_t *chart)
+static void figures_curves_add_chart(struct figures *f, const struct figures_file *files, size_t n,
+                                     size_t owner, const json_t *chart)
 {
     const json_t *same[LIMIT_REPORT_FILES] = {0};
-    const char *id = text_of(chart, "id");
+    const char *id = figures_curves_text_of(chart, "id");
     size_t n_same = 0, from = f->n;
     for (size_t i = 0; i < n; i++) {
         same[i] = i == owner ? chart : *id ? find_chart(files[i].root, id) : NULL;
@@ -281,6 +282,6 @@ void figures_add_curves(struct figures *f, const struct figures_file *files, siz
     for (size_t i = 0; i < n; i++) {
         const json_t *charts = json_object_get(files[i].root, "charts");
         for (size_t k = 0; k < json_array_size(charts) && k < LIMIT_REPORT_CHARTS; k++)
-            add_chart(f, files, n, i, json_array_get(charts, k));
+            figures_curves_add_chart(f, files, n, i, json_array_get(charts, k));
     }
 }

@@ -218,8 +218,8 @@ static const unsigned part_colours[SAMPLES_PARTS] = {7, 5, 6, 1, 3, 0, SVG_PALE,
 static const double split_at[] = {50, 90, 95, 99};
 #define N_SPLIT (sizeof split_at / sizeof split_at[0])
 
-static void add_part(struct svg_chart *c, int part, double parts[N_SPLIT][SAMPLES_PARTS],
-                     double base[N_SPLIT])
+static void figures_requests_add_part(struct svg_chart *c, int part,
+                                      double parts[N_SPLIT][SAMPLES_PARTS], double base[N_SPLIT])
 {
     size_t line = svg_add_line(c, samples_part_names[part], SVG_BOXES, part_colours[part]);
     for (size_t i = 0; i < N_SPLIT; i++) {
@@ -262,7 +262,7 @@ static void note_parts(struct figure *f, const struct samples *s)
         buf_puts(&f->note, ". They add up to the TTFT there, which is near the percentile.");
 }
 
-static void add_split(struct figures *f, const struct figures_source *source)
+static void figures_requests_add_split(struct figures *f, const struct figures_source *source)
 {
     const struct samples *s = &source->samples;
     double parts[N_SPLIT][SAMPLES_PARTS], base[N_SPLIT] = {0};
@@ -280,7 +280,7 @@ static void add_split(struct figures *f, const struct figures_source *source)
     }
     for (int part = 0; part < SAMPLES_PARTS; part++)
         if (part != SAMPLES_DECODE || has_decode(parts))
-            add_part(c, part, parts, base);
+            figures_requests_add_part(c, part, parts, base);
     note_parts(figure, s);
     if (s->n_split < s->ttft.n)
         buf_printf(&figure->note, " %zu of %zu requests have no parts.", s->ttft.n - s->n_split,
@@ -292,7 +292,7 @@ static void add_splits(struct figures *f, const struct figures_source *s, size_t
     size_t from = f->n;
     for (size_t i = 0; i < n; i++)
         if (s[i].samples.n_split)
-            add_split(f, &s[i]);
+            figures_requests_add_split(f, &s[i]);
     figures_same_scales(f, from);
 }
 
@@ -331,7 +331,7 @@ static void add_phase(struct rows *r, size_t row, enum phase phase, double from,
 
 /* The server's parts lie where the client's clock leaves room for them: from the moment of sending,
  * the last of them until the first token came. */
-static void add_row(struct rows *r, size_t row, const struct sample *s)
+static void figures_requests_add_row(struct rows *r, size_t row, const struct sample *s)
 {
     add_phase(r, row, PHASE_HELD, s->due, s->sent);
     if (s->failed) {
@@ -351,7 +351,7 @@ static void add_row(struct rows *r, size_t row, const struct sample *s)
 }
 
 /* Requests of the first run. */
-static size_t first_run(const struct samples *s)
+static size_t figures_requests_first_run(const struct samples *s)
 {
     size_t n = 0;
     while (n < s->n && s->v[n].run == s->v[0].run)
@@ -384,7 +384,8 @@ static void add_timeline(struct figures *f, const struct figures_source *source,
 {
     const struct samples *s = &source->samples;
     char title[128];
-    size_t n = first_run(s), stride = (n + LIMIT_REPORT_ROWS - 1) / LIMIT_REPORT_ROWS;
+    size_t n = figures_requests_first_run(s),
+           stride = (n + LIMIT_REPORT_ROWS - 1) / LIMIT_REPORT_ROWS;
     struct figure *figure = figures_add(f, FIGURES_TIMELINE, "timeline", source);
     if (!figure)
         return;
@@ -395,7 +396,7 @@ static void add_timeline(struct figures *f, const struct figures_source *source,
     for (int i = 0; i < PHASES; i++)
         rows.lines[i] = svg_add_line(&figure->chart, phases[i].name, SVG_BOXES, phases[i].colour);
     for (size_t i = 0; i < n; i += stride)
-        add_row(&rows, i, &s->v[i]);
+        figures_requests_add_row(&rows, i, &s->v[i]);
     note_timeline(figure, s, n, stride);
 }
 
@@ -406,7 +407,7 @@ static void add_timelines(struct figures *f, const struct figures_source *s, siz
     for (size_t i = 0; i < n; i++) {
         if (s[i].samples.n == 0)
             continue;
-        size_t rows = first_run(&s[i].samples);
+        size_t rows = figures_requests_first_run(&s[i].samples);
         most = rows > most ? rows : most;
         add_timeline(f, &s[i], unit);
     }

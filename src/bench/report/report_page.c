@@ -138,7 +138,7 @@ static void write_fact(struct buf *out, const char *name, const char *value)
     buf_puts(out, "</dd></div>\n");
 }
 
-static void write_file(const struct report_page *p, size_t file)
+static void report_page_write_file(const struct report_page *p, size_t file)
 {
     const json_t *root = p->files[file].root;
     const json_t *environment = json_object_get(root, "environment");
@@ -192,7 +192,7 @@ static void write_section(struct buf *out, const struct figures *f, enum figures
         buf_puts(out, "</div></section>\n");
 }
 
-static void write_head(const struct report_page *p)
+static void report_page_write_head(const struct report_page *p)
 {
     buf_puts(p->out,
              "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
@@ -203,7 +203,7 @@ static void write_head(const struct report_page *p)
                report_style_css, svg_css);
     buf_puts(p->out, "<h1>firstlight bench</h1>\n<div class=\"files\">\n");
     for (size_t i = 0; i < p->n_files; i++)
-        write_file(p, i);
+        report_page_write_file(p, i);
     buf_puts(p->out, "</div>\n</header>\n<main>\n");
 }
 
@@ -233,7 +233,7 @@ void report_page_write(struct buf *out, const struct figures_file *files, size_t
     struct compare comparisons[LIMIT_REPORT_FILES] = {0};
     struct result results[LIMIT_REPORT_FILES] = {0};
     const struct report_page p = {out, files, n_files, comparisons};
-    write_head(&p);
+    report_page_write_head(&p);
     for (size_t i = 0; i < n_files; i++)
         results[i].root = (json_t *)files[i].root;
     for (size_t i = 1; i < n_files; i++) {

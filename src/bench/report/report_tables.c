@@ -12,7 +12,7 @@
 /* A change of more percent is written as a factor. */
 #define MANY_TIMES 300
 
-static const json_t *metrics_of(const struct report_page *p, size_t file)
+static const json_t *report_tables_metrics_of(const struct report_page *p, size_t file)
 {
     return json_object_get(p->files[file].root, "metrics");
 }
@@ -20,7 +20,7 @@ static const json_t *metrics_of(const struct report_page *p, size_t file)
 /* The metric `name` of a file, NULL where it has none. */
 static const json_t *metric_of(const struct report_page *p, size_t file, const char *name)
 {
-    return json_object_get(metrics_of(p, file), name);
+    return json_object_get(report_tables_metrics_of(p, file), name);
 }
 
 /* The first file that has it: there its row is begun. */
@@ -43,7 +43,7 @@ static size_t repeats_of(const json_t *metric)
 }
 
 /* "12.3", and the range where there are repeats. */
-static void write_value(struct buf *out, const json_t *metric)
+static void report_tables_write_value(struct buf *out, const json_t *metric)
 {
     char a[SVG_NUMBER], b[SVG_NUMBER];
     buf_puts(out, svg_number(a, median_of(metric)));
@@ -54,7 +54,8 @@ static void write_value(struct buf *out, const json_t *metric)
 }
 
 /* What `bench compare` says of the metric; COMPARE_NONE where it says nothing. */
-static enum compare_verdict verdict_of(const struct report_page *p, size_t file, const char *name)
+static enum compare_verdict report_tables_verdict_of(const struct report_page *p, size_t file,
+                                                     const char *name)
 {
     const struct compare *c = &p->comparisons[file];
     for (size_t i = 0; i < c->n_rows; i++)
@@ -68,7 +69,7 @@ static void write_change(const struct report_page *p, size_t file, const char *n
 {
     double a = median_of(metric_of(p, 0, name)), b = median_of(metric_of(p, file, name));
     double change = 100 * (b - a) / fabs(a);
-    enum compare_verdict verdict = verdict_of(p, file, name);
+    enum compare_verdict verdict = report_tables_verdict_of(p, file, name);
     bool good = verdict == COMPARE_BETTER, bad = verdict == COMPARE_WORSE;
     if (!isfinite(change) || fabs(change) > SERIES_HUGE)
         return;
@@ -168,7 +169,7 @@ static void write_spread_row(const struct report_page *p, size_t file, const cha
         snprintf(name, sizeof name, "%.*s_%s", (int)len, base, columns[i]);
         buf_puts(p->out, "<td>");
         if (metric_of(p, file, name))
-            write_value(p->out, metric_of(p, file, name));
+            report_tables_write_value(p->out, metric_of(p, file, name));
         buf_puts(p->out, "</td>");
     }
     buf_puts(p->out, "<td>");
@@ -201,9 +202,9 @@ static void write_spreads(const struct report_page *p)
         buf_printf(p->out, "<th scope=\"col\">%s</th>", columns[i]);
     buf_puts(p->out, "<th scope=\"col\">unit</th></tr></thead>\n<tbody>\n");
     for (size_t i = 0; i < p->n_files; i++) {
-        json_object_foreach((json_t *)metrics_of(p, i), name, metric)
+        json_object_foreach((json_t *)report_tables_metrics_of(p, i), name, metric)
         {
-            size_t len = base_of(metrics_of(p, i), name);
+            size_t len = base_of(report_tables_metrics_of(p, i), name);
             if (!len || strcmp(name + len, "_p50") != 0 || owner_of(p, name) != i)
                 continue;
             for (size_t k = i; k < p->n_files; k++)
@@ -223,7 +224,7 @@ static void write_single_row(const struct report_page *p, const char *name, cons
         const json_t *own = metric_of(p, i, name);
         buf_puts(p->out, "<td>");
         if (own)
-            write_value(p->out, own);
+            report_tables_write_value(p->out, own);
         if (i > 0 && own && metric_of(p, 0, name))
             write_change(p, i, name);
         buf_puts(p->out, "</td>");
@@ -245,9 +246,9 @@ static void write_singles(const struct report_page *p)
     }
     buf_puts(p->out, "<th scope=\"col\">unit</th></tr></thead>\n<tbody>\n");
     for (size_t i = 0; i < p->n_files; i++) {
-        json_object_foreach((json_t *)metrics_of(p, i), name, metric)
+        json_object_foreach((json_t *)report_tables_metrics_of(p, i), name, metric)
         {
-            if (base_of(metrics_of(p, i), name) == 0 && owner_of(p, name) == i)
+            if (base_of(report_tables_metrics_of(p, i), name) == 0 && owner_of(p, name) == i)
                 write_single_row(p, name, metric);
         }
     }
@@ -261,10 +262,10 @@ static void count_metrics(const struct report_page *p, size_t *spreads, size_t *
     json_t *metric;
     *spreads = *singles = 0;
     for (size_t i = 0; i < p->n_files; i++) {
-        json_object_foreach((json_t *)metrics_of(p, i), name, metric)
+        json_object_foreach((json_t *)report_tables_metrics_of(p, i), name, metric)
         {
             (void)metric;
-            (*(base_of(metrics_of(p, i), name) ? spreads : singles))++;
+            (*(base_of(report_tables_metrics_of(p, i), name) ? spreads : singles))++;
         }
     }
 }

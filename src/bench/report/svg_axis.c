@@ -35,7 +35,7 @@ bool svg_axis_has(const struct svg_place *p, double v)
     return isfinite(v) && v >= p->min - slack && v <= p->max + slack;
 }
 
-static void widen(double *min, double *max, double v, bool is_log)
+static void svg_axis_widen(double *min, double *max, double v, bool is_log)
 {
     if (!isfinite(v) || fabs(v) > SERIES_HUGE || (is_log && v < 1 / SERIES_HUGE))
         return;
@@ -51,17 +51,17 @@ void svg_axis_data(const struct svg_chart *c, bool is_y, double *min, double *ma
         const struct svg_line *line = &c->lines[i];
         for (size_t k = 0; k < line->n_points; k++) {
             const struct svg_point *p = &line->points[k];
-            widen(min, max, is_y ? p->y : p->x, is_log);
-            widen(min, max, is_y ? p->low : NAN, is_log);
-            widen(min, max, is_y ? p->high : NAN, is_log);
+            svg_axis_widen(min, max, is_y ? p->y : p->x, is_log);
+            svg_axis_widen(min, max, is_y ? p->low : NAN, is_log);
+            svg_axis_widen(min, max, is_y ? p->high : NAN, is_log);
         }
         for (size_t k = 0; k < line->n_boxes; k++) {
-            widen(min, max, is_y ? line->boxes[k].y0 : line->boxes[k].x0, is_log);
-            widen(min, max, is_y ? line->boxes[k].y1 : line->boxes[k].x1, is_log);
+            svg_axis_widen(min, max, is_y ? line->boxes[k].y0 : line->boxes[k].x0, is_log);
+            svg_axis_widen(min, max, is_y ? line->boxes[k].y1 : line->boxes[k].x1, is_log);
         }
     }
     for (size_t i = 0; !is_y && i < c->n_marks; i++)
-        widen(min, max, c->marks[i].x, is_log);
+        svg_axis_widen(min, max, c->marks[i].x, is_log);
 }
 
 static void add_tick(struct svg_place *p, double at, const char *label)
@@ -74,7 +74,7 @@ static void add_tick(struct svg_place *p, double at, const char *label)
 }
 
 /* "12k" from 10000 on: 2000 is still read at a glance. */
-static double unit_of(double largest, const char **suffix)
+static double svg_axis_unit_of(double largest, const char **suffix)
 {
     static const struct {
         double from, unit;
@@ -109,7 +109,7 @@ static double nice_step(double range, double n)
 static void linear_ticks(struct svg_place *p, double step)
 {
     const char *suffix;
-    double unit = unit_of(fmax(fabs(p->min), fabs(p->max)), &suffix);
+    double unit = svg_axis_unit_of(fmax(fabs(p->min), fabs(p->max)), &suffix);
     double first = ceil(p->min / step - 1e-9);
     for (double i = 0; i < SVG_MAX_TICKS && (first + i) * step <= p->max + step * 1e-9; i++)
         add_value_tick(p, (first + i) * step, unit, suffix);
@@ -136,7 +136,7 @@ static bool ticks_are_apart(const struct svg_place *p, double spacing)
 static void add_log_tick(struct svg_place *p, double at)
 {
     const char *suffix;
-    double unit = unit_of(at, &suffix);
+    double unit = svg_axis_unit_of(at, &suffix);
     add_value_tick(p, at, unit, suffix);
 }
 

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 /* Room for one more of `size` bytes in *list. */
-static bool grow(struct svg_chart *c, void **list, size_t n, size_t *cap, size_t size)
+static bool svg_chart_grow(struct svg_chart *c, void **list, size_t n, size_t *cap, size_t size)
 {
     if (c->failed)
         return false;
@@ -24,9 +24,9 @@ static bool grow(struct svg_chart *c, void **list, size_t n, size_t *cap, size_t
     return true;
 }
 
-#define GROW(c, list, n, cap) grow((c), (void **)&(list), (n), &(cap), sizeof *(list))
+#define GROW(c, list, n, cap) svg_chart_grow((c), (void **)&(list), (n), &(cap), sizeof *(list))
 
-static char *copy(struct svg_chart *c, const char *text)
+static char *svg_chart_copy(struct svg_chart *c, const char *text)
 {
     char *p = mem_strdup(text);
     c->failed |= text && !p;
@@ -45,9 +45,9 @@ void svg_init(struct svg_chart *c, const char *title, const char *x_label, enum 
         .x = {.scale = x_scale, .min = NAN, .max = NAN},
         .y = {.scale = y_scale, .min = NAN, .max = NAN, .whole = y_scale == SVG_ROWS},
     };
-    c->title = copy(c, title);
-    c->x.label = copy(c, x_label);
-    c->y.label = copy(c, y_label);
+    c->title = svg_chart_copy(c, title);
+    c->x.label = svg_chart_copy(c, x_label);
+    c->y.label = svg_chart_copy(c, y_label);
 }
 
 static void free_axis(struct svg_axis *a)
@@ -86,7 +86,7 @@ size_t svg_add_line(struct svg_chart *c, const char *name, enum svg_style style,
     if (!GROW(c, c->lines, c->n_lines, c->cap_lines))
         return SIZE_MAX;
     c->lines[c->n_lines] =
-        (struct svg_line){.name = copy(c, name), .style = style, .colour = colour};
+        (struct svg_line){.name = svg_chart_copy(c, name), .style = style, .colour = colour};
     return c->n_lines++;
 }
 
@@ -109,20 +109,20 @@ void svg_add_box(struct svg_chart *c, size_t line, struct svg_box box, const cha
     struct svg_line *l = &c->lines[line];
     if (!GROW(c, l->boxes, l->n_boxes, l->cap_boxes))
         return;
-    box.title = copy(c, title);
+    box.title = svg_chart_copy(c, title);
     l->boxes[l->n_boxes++] = box;
 }
 
 void svg_add_mark(struct svg_chart *c, double x, const char *label)
 {
     if (is_drawn(x) && GROW(c, c->marks, c->n_marks, c->cap_marks))
-        c->marks[c->n_marks++] = (struct svg_mark){x, copy(c, label)};
+        c->marks[c->n_marks++] = (struct svg_mark){x, svg_chart_copy(c, label)};
 }
 
 void svg_add_category(struct svg_chart *c, struct svg_axis *axis, const char *name)
 {
     if (GROW(c, axis->categories, axis->n_categories, axis->cap_categories))
-        axis->categories[axis->n_categories++] = copy(c, name);
+        axis->categories[axis->n_categories++] = svg_chart_copy(c, name);
 }
 
 static bool has_data(const struct svg_chart *c, size_t line)
@@ -138,7 +138,7 @@ bool svg_is_empty(const struct svg_chart *c)
     return true;
 }
 
-static void widen(double *min, double *max, double low, double high)
+static void svg_chart_widen(double *min, double *max, double low, double high)
 {
     *min = isnan(*min) || low < *min ? low : *min;
     *max = isnan(*max) || high > *max ? high : *max;
@@ -158,9 +158,9 @@ void svg_same_scales(struct svg_chart *const *charts, size_t n)
     double x0 = NAN, x1 = NAN, y0 = NAN, y1 = NAN, low, high;
     for (size_t i = 0; i < n; i++) {
         svg_axis_data(charts[i], false, &low, &high);
-        widen(&x0, &x1, low, high);
+        svg_chart_widen(&x0, &x1, low, high);
         svg_axis_data(charts[i], true, &low, &high);
-        widen(&y0, &y1, low, high);
+        svg_chart_widen(&y0, &y1, low, high);
     }
     for (size_t i = 0; i < n; i++) {
         charts[i]->x.min = x0;

@@ -22,7 +22,7 @@ static int32_t next_code(const char *p, size_t left, size_t *n)
 }
 
 /* XML 1.0, section 2.2, less what would turn the text around it. */
-static bool is_shown(int32_t code)
+static bool svg_text_is_shown(int32_t code)
 {
     if (code < 0 || utf8_is_control((uint32_t)code))
         return code == '\t' || code == '\n' || code == '\r';
@@ -41,7 +41,7 @@ static void escape_code(struct buf *out, int32_t code, const char *bytes, size_t
         buf_puts(out, "&quot;");
     else if (code == '\'')
         buf_puts(out, "&#39;");
-    else if (is_shown(code))
+    else if (svg_text_is_shown(code))
         buf_append(out, bytes, n);
     else
         buf_puts(out, UTF8_REPLACEMENT);

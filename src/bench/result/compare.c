@@ -49,7 +49,7 @@ static enum status check_side(const struct compare *c, struct compare_side side,
 /* --- the rows ------------------------------------------------------------------------------- */
 
 /* "" where a file that nobody checked has none. */
-static const char *text_of(const json_t *object, const char *key)
+static const char *compare_text_of(const json_t *object, const char *key)
 {
     const char *text = json_string_value(json_object_get(object, key));
     return text ? text : "";
@@ -66,9 +66,9 @@ static bool all_have(struct compare_side side, const char *name)
 static enum status check_units(const struct compare *c, struct compare_side side, const char *name,
                                struct err *err)
 {
-    const char *unit = text_of(compare_metric(c->before, 0, name), "unit");
+    const char *unit = compare_text_of(compare_metric(c->before, 0, name), "unit");
     for (size_t i = 0; i < side.n; i++) {
-        const char *other = text_of(compare_metric(side, i, name), "unit");
+        const char *other = compare_text_of(compare_metric(side, i, name), "unit");
         if (strcmp(unit, other) != 0)
             return err_param(err, STATUS_INVALID, name,
                              "metrics.%s.unit is \"%s\" in %s, \"%s\" in %s", name, unit,
@@ -99,14 +99,14 @@ static enum status add_figure(struct compare_figure *out, struct compare_side si
     return failed ? err_set(err, STATUS_NO_MEMORY, "no memory for %s", name) : STATUS_OK;
 }
 
-static enum status add_row(struct compare *c, const char *name, const json_t *metric,
-                           struct err *err)
+static enum status compare_add_row(struct compare *c, const char *name, const json_t *metric,
+                                   struct err *err)
 {
     struct compare_row *row = &c->rows[c->n_rows];
     *row = (struct compare_row){
         .name = name,
-        .unit = text_of(metric, "unit"),
-        .better = text_of(metric, "better"),
+        .unit = compare_text_of(metric, "unit"),
+        .better = compare_text_of(metric, "better"),
         .p = NAN,
         .verdict = COMPARE_NONE,
     };
@@ -125,7 +125,7 @@ static enum status add_row(struct compare *c, const char *name, const json_t *me
     return STATUS_OK;
 }
 
-static enum status add_rows(struct compare *c, struct err *err)
+static enum status compare_add_rows(struct compare *c, struct err *err)
 {
     const json_t *metrics = json_object_get(c->before.results->root, "metrics");
     const char *name;
@@ -138,7 +138,7 @@ static enum status add_rows(struct compare *c, struct err *err)
     json_object_foreach((json_t *)metrics, name, metric)
     {
         if (all_have(c->before, name) && all_have(c->after, name))
-            st = add_row(c, name, metric, err);
+            st = compare_add_row(c, name, metric, err);
         if (st)
             return st;
     }
@@ -153,7 +153,7 @@ enum status compare_make(struct compare *out, struct compare_side before, struct
     if (!st)
         st = check_side(out, after, err);
     if (!st)
-        st = add_rows(out, err);
+        st = compare_add_rows(out, err);
     return st ? st : compare_judge(out, err);
 }
 

@@ -178,7 +178,8 @@ static bool find_values(const struct source *s, double *out)
 
 /* --- verdicts ------------------------------------------------------------------------------- */
 
-static enum compare_verdict verdict_of(const struct compare_row *row, double difference)
+static enum compare_verdict compare_judge_verdict_of(const struct compare_row *row,
+                                                     double difference)
 {
     if (row->p > COMPARE_ALPHA)
         return COMPARE_NOISE;
@@ -213,8 +214,8 @@ static bool judge_family(struct compare *c, const struct starts *starts, bool he
     ok = ok && permutation_test(&d, p);
     for (size_t i = 0; i < d.n_metrics && ok; i++) {
         tested[i]->p = p[i];
-        tested[i]->verdict =
-            verdict_of(tested[i], mean_difference(values + i * n, n_before, starts[1].n));
+        tested[i]->verdict = compare_judge_verdict_of(
+            tested[i], mean_difference(values + i * n, n_before, starts[1].n));
     }
     mem_free(values);
     mem_free(p);
@@ -308,7 +309,7 @@ static void count_cached(struct compare *c)
     }
 }
 
-static double cached_percent(const struct compare *c, size_t side)
+static double compare_judge_cached_percent(const struct compare *c, size_t side)
 {
     uint64_t n = c->prompt_tokens[side];
     return n ? 100 * (double)c->cached_tokens[side] / (double)n : 0;
@@ -317,7 +318,7 @@ static double cached_percent(const struct compare *c, size_t side)
 static bool doubt_cached(struct compare *c)
 {
     count_cached(c);
-    double before = cached_percent(c, 0), after = cached_percent(c, 1);
+    double before = compare_judge_cached_percent(c, 0), after = compare_judge_cached_percent(c, 1);
     if (fabs(before - after) <= COMPARE_CACHED_PERCENT)
         return true;
     return add_text(c->doubts,
@@ -336,7 +337,7 @@ static const char *cpu_of(struct compare_side side)
     return cpu ? cpu : "";
 }
 
-static double median(const double *v, size_t n)
+static double compare_judge_median(const double *v, size_t n)
 {
     const struct series s = {.v = (double *)v, .n = n};
     return series_median(&s);
@@ -385,8 +386,8 @@ static bool doubt_machine(struct compare *c, const struct starts *starts)
     } else if (ok && of_requests && one_machine) {
         ok = permutation_test(&d, p);
         for (size_t i = 0; i < N_MACHINE && ok; i++) {
-            double before = median(values + i * n, n_before);
-            double after = median(values + i * n + n_before, n_after);
+            double before = compare_judge_median(values + i * n, n_before);
+            double after = compare_judge_median(values + i * n + n_before, n_after);
             if (p[i] <= COMPARE_DRIFT_ALPHA && moved(i, before, after))
                 ok = add_drift(c, i, before, after);
         }

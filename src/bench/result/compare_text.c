@@ -9,12 +9,12 @@
 #include <math.h>
 #include <string.h>
 
-static const json_t *metrics_of(struct compare_side side)
+static const json_t *compare_text_metrics_of(struct compare_side side)
 {
     return json_object_get(side.results->root, "metrics");
 }
 
-static const char *text_of(const json_t *object, const char *key)
+static const char *compare_text_text_of(const json_t *object, const char *key)
 {
     return json_string_value(json_object_get(object, key));
 }
@@ -152,9 +152,9 @@ static void put_only(struct compare_side side, struct compare_side other, struct
     const char *name;
     json_t *metric;
     size_t n = 0;
-    json_object_foreach((json_t *)metrics_of(side), name, metric)
+    json_object_foreach((json_t *)compare_text_metrics_of(side), name, metric)
     {
-        if (json_object_get(metrics_of(other), name))
+        if (json_object_get(compare_text_metrics_of(other), name))
             continue;
         if (n++ == 0)
             buf_printf(out, "only in %s: %s", side.names[0], name);
@@ -185,7 +185,7 @@ static void put_counts(const struct compare *c, bool all, struct buf *out)
     buf_puts(out, n_rows ? "\n" : "no metric is in all files\n");
 }
 
-static void put_cached(const struct compare *c, struct buf *out)
+static void compare_text_put_cached(const struct compare *c, struct buf *out)
 {
     if (c->prompt_tokens[0] == 0 || c->prompt_tokens[1] == 0)
         return;
@@ -207,7 +207,8 @@ static void put_sentences(const json_t *list, const char *what, struct buf *out)
 
 static void put_side(struct compare_side side, const char *which, struct buf *out)
 {
-    buf_printf(out, ", %s %s (%s", which, side.names[0], text_of(side.results->root, "date"));
+    buf_printf(out, ", %s %s (%s", which, side.names[0],
+               compare_text_text_of(side.results->root, "date"));
     if (side.n > 1)
         buf_printf(out, ", and %zu more files", side.n - 1);
     buf_putc(out, ')');
@@ -215,7 +216,7 @@ static void put_side(struct compare_side side, const char *which, struct buf *ou
 
 void compare_text(const struct compare *c, bool all, struct buf *out)
 {
-    buf_puts(out, text_of(c->before.results->root, "kind"));
+    buf_puts(out, compare_text_text_of(c->before.results->root, "kind"));
     put_side(c->before, "before", out);
     put_side(c->after, "after", out);
     buf_puts(out, "\n\n");
@@ -228,7 +229,7 @@ void compare_text(const struct compare *c, bool all, struct buf *out)
     put_rows(c, true, out);
     if (all)
         put_rows(c, false, out);
-    put_cached(c, out);
+    compare_text_put_cached(c, out);
     if (all) {
         put_only(c->before, c->after, out);
         put_only(c->after, c->before, out);
@@ -252,7 +253,7 @@ static json_t *file_json(struct compare_side side, size_t file)
                      warnings_json(&side.results[file]));
 }
 
-static json_t *side_json(const struct compare *c, size_t which)
+static json_t *compare_text_side_json(const struct compare *c, size_t which)
 {
     struct compare_side side = which == 0 ? c->before : c->after;
     json_t *files = json_array();
@@ -285,9 +286,9 @@ static json_t *only_json(struct compare_side side, struct compare_side other)
     const char *name;
     json_t *metric;
     int bad = 0;
-    json_object_foreach((json_t *)metrics_of(side), name, metric)
+    json_object_foreach((json_t *)compare_text_metrics_of(side), name, metric)
     {
-        if (!json_object_get(metrics_of(other), name))
+        if (!json_object_get(compare_text_metrics_of(other), name))
             bad |= json_array_append_new(list, json_string(name));
     }
     return result_whole(list, bad);
@@ -303,8 +304,8 @@ json_t *compare_json(const struct compare *c)
         }
     }
     return json_pack("{s:O, s:o, s:o, s:o, s:O, s:O, s:o, s:o}", "kind",
-                     json_object_get(c->before.results->root, "kind"), "before", side_json(c, 0),
-                     "after", side_json(c, 1), "metrics", metrics, "doubts", c->doubts, "notes",
-                     c->notes, "only_before", only_json(c->before, c->after), "only_after",
-                     only_json(c->after, c->before));
+                     json_object_get(c->before.results->root, "kind"), "before",
+                     compare_text_side_json(c, 0), "after", compare_text_side_json(c, 1), "metrics",
+                     metrics, "doubts", c->doubts, "notes", c->notes, "only_before",
+                     only_json(c->before, c->after), "only_after", only_json(c->after, c->before));
 }

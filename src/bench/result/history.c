@@ -35,7 +35,7 @@ static void set_metric(char *cell, const struct result *r, const char *name, con
         set_text(cell, NULL);
 }
 
-static void fill(struct logits_row *row, const struct result *r)
+static void history_fill(struct logits_row *row, const struct result *r)
 {
     const json_t *environment = json_object_get(r->root, "environment");
     set_text(row->cell[DATE], json_object_get(r->root, "date"));
@@ -92,7 +92,7 @@ void history_text(const struct history_entry *entries, size_t n, struct buf *out
         return;
     }
     for (size_t i = 0; i < n; i++)
-        fill(&rows[i + 1], &entries[i].result);
+        history_fill(&rows[i + 1], &entries[i].result);
     for (int c = 0; c < N_COLUMNS; c++) {
         snprintf(rows[0].cell[c], sizeof rows[0].cell[c], "%s", titles[c]);
         for (size_t i = 0; i <= n; i++)

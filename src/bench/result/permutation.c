@@ -29,7 +29,7 @@ struct test {
 };
 
 /* How many ways there are to take k of n. */
-static double choose(size_t n, size_t k)
+static double permutation_choose(size_t n, size_t k)
 {
     double ways = 1;
     for (size_t i = 1; i <= k; i++)
@@ -40,7 +40,7 @@ static double choose(size_t n, size_t k)
 double permutation_least_p(size_t n_before, size_t n_after)
 {
     /* With groups of one size an arrangement and its mirror image differ alike. */
-    return (n_before == n_after ? 2 : 1) / choose(n_before + n_after, n_before);
+    return (n_before == n_after ? 2 : 1) / permutation_choose(n_before + n_after, n_before);
 }
 
 static void standardize(struct test *t, size_t metric)
@@ -73,7 +73,7 @@ static void add_up(struct test *t)
 }
 
 /* Counts it for each metric whose own, or a weaker metric's, difference is as large as observed. */
-static void count(struct test *t)
+static void permutation_count(struct test *t)
 {
     double most = 0;
     add_up(t);
@@ -120,21 +120,21 @@ static void count_random(struct test *t)
     size_t most = RANDOM_COST / (t->n * t->d->n_metrics + 1);
     most = most > RANDOM_MOST ? RANDOM_MOST : most < RANDOM_LEAST ? RANDOM_LEAST : most;
     random_init(&r, 0, 0);
-    count(t);
+    permutation_count(t);
     for (size_t draw = 1; draw < most; draw++) {
         for (size_t i = 0; i < t->d->n_before; i++) {
             size_t other = i + random_below(&r, (uint32_t)(t->n - i)), kept = t->chosen[i];
             t->chosen[i] = t->chosen[other];
             t->chosen[other] = kept;
         }
-        count(t);
+        permutation_count(t);
     }
 }
 
 static void count_all(struct test *t)
 {
     do
-        count(t);
+        permutation_count(t);
     while (next_subset(t));
 }
 
@@ -166,7 +166,7 @@ bool permutation_test(const struct permutation *d, double *p)
         for (size_t i = 0; i < d->n_metrics; i++)
             standardize(&t, i);
         observe(&t);
-        if (choose(n, d->n_before) <= MOST_EXACT)
+        if (permutation_choose(n, d->n_before) <= MOST_EXACT)
             count_all(&t);
         else
             count_random(&t);

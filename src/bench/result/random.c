@@ -5,7 +5,7 @@
 #define STEP 0x9e3779b97f4a7c15u /* 2^64 / the golden ratio */
 
 /* SplitMix64's output function (Steele, Lea, Flood 2014). */
-static uint64_t mix(uint64_t z)
+static uint64_t random_mix(uint64_t z)
 {
     z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
     z = (z ^ z >> 27) * 0x94d049bb133111ebu;
@@ -14,17 +14,17 @@ static uint64_t mix(uint64_t z)
 
 void random_init(struct random *r, uint64_t seed, uint64_t stream)
 {
-    r->state = mix(mix(seed + STEP) ^ mix(stream * STEP + 1));
+    r->state = random_mix(random_mix(seed + STEP) ^ random_mix(stream * STEP + 1));
 }
 
 uint64_t random_salted(uint64_t seed, uint64_t salt)
 {
-    return salt == 0 ? seed : mix(seed ^ mix(salt));
+    return salt == 0 ? seed : random_mix(seed ^ random_mix(salt));
 }
 
 uint64_t random_next(struct random *r)
 {
-    return mix(r->state += STEP);
+    return random_mix(r->state += STEP);
 }
 
 uint32_t random_below(struct random *r, uint32_t n)

@@ -19,7 +19,7 @@ const char *require_operator_text(enum require_operator op)
     return operators[op];
 }
 
-static const char *skip_blanks(const char *p)
+static const char *require_skip_blanks(const char *p)
 {
     return p + strspn(p, " ");
 }
@@ -39,7 +39,7 @@ static bool take_operator(const char **p, enum require_operator *op)
 enum status require_parse(const char *text, struct require *out, struct err *err)
 {
     struct require r = {0};
-    const char *p = skip_blanks(text);
+    const char *p = require_skip_blanks(text);
     size_t len = strspn(p, "abcdefghijklmnopqrstuvwxyz0123456789_");
     if (len == 0 || len >= sizeof r.metric)
         return err_set(err, STATUS_INVALID,
@@ -47,14 +47,14 @@ enum status require_parse(const char *text, struct require *out, struct err *err
                        "\"ttft_p50<=200\", found \"%.80s\"",
                        text);
     memcpy(r.metric, p, len);
-    p = skip_blanks(p + len);
+    p = require_skip_blanks(p + len);
     if (!take_operator(&p, &r.op))
         return err_set(err, STATUS_INVALID,
                        "expected one of < <= > >= == after %s, found \"%.80s\"", r.metric, p);
-    p = skip_blanks(p);
+    p = require_skip_blanks(p);
     char *end;
     r.bound = strtod(p, &end);
-    if (end == p || *skip_blanks(end) != '\0' || !isfinite(r.bound))
+    if (end == p || *require_skip_blanks(end) != '\0' || !isfinite(r.bound))
         return err_set(err, STATUS_INVALID, "expected a number after %s%s, found \"%.80s\"",
                        r.metric, operators[r.op], p);
     *out = r;
@@ -94,7 +94,7 @@ static enum status unknown_metric(const char *metric, const json_t *metrics, con
     return STATUS_INVALID;
 }
 
-static bool compare(double value, enum require_operator op, double bound)
+static bool require_compare(double value, enum require_operator op, double bound)
 {
     switch (op) {
     case REQUIRE_LT:
@@ -119,6 +119,6 @@ enum status require_check(const struct require *r, const struct result *result, 
     if (!metric)
         return unknown_metric(r->metric, metrics, name, err);
     *value = json_number_value(json_object_get(metric, "median"));
-    *holds = compare(*value, r->op, r->bound);
+    *holds = require_compare(*value, r->op, r->bound);
     return STATUS_OK;
 }

@@ -20,7 +20,7 @@ static void set(struct result *r, json_t *object, const char *key, json_t *value
         r->failed = true;
 }
 
-static void append(struct result *r, json_t *array, json_t *value)
+static void result_append(struct result *r, json_t *array, json_t *value)
 {
     if (json_array_append_new(array, value))
         r->failed = true;
@@ -88,7 +88,7 @@ void result_metric(struct result *r, const char *name, const char *unit, enum re
         set(r, metrics, name, metric_new(unit, better));
         metric = json_object_get(metrics, name);
     }
-    append(r, json_object_get(metric, "repeats"), json_real(value));
+    result_append(r, json_object_get(metric, "repeats"), json_real(value));
     set_figures(r, metric);
 }
 
@@ -113,12 +113,12 @@ void result_metric_series(struct result *r, const char *name, struct series *s)
 
 void result_add_run(struct result *r, json_t *run)
 {
-    append(r, json_object_get(r->root, "runs"), run);
+    result_append(r, json_object_get(r->root, "runs"), run);
 }
 
 void result_add_chart(struct result *r, json_t *chart)
 {
-    append(r, json_object_get(r->root, "charts"), chart);
+    result_append(r, json_object_get(r->root, "charts"), chart);
 }
 
 void result_set(struct result *r, const char *key, json_t *value)

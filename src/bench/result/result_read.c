@@ -23,8 +23,8 @@ static const char *type_name(const json_t *v)
     return v ? names[json_typeof(v)] : "nothing";
 }
 
-static enum status wrong(const struct place *p, const char *key, const char *expected,
-                         const json_t *found)
+static enum status result_read_wrong(const struct place *p, const char *key, const char *expected,
+                                     const json_t *found)
 {
     return err_param(p->err, STATUS_INVALID, key, "%s: %s%s%s: expected %s, found %s", p->file,
                      p->field, *p->field ? "." : "", key, expected, type_name(found));
@@ -39,7 +39,8 @@ enum want {
     WANT_NUMBER_OR_NULL,
 };
 
-static enum status want(const struct place *p, const json_t *object, const char *key, enum want w)
+static enum status result_read_want(const struct place *p, const json_t *object, const char *key,
+                                    enum want w)
 {
     static const char *const names[] = {"an object",        "an array", "a string",
                                         "a string or null", "a number", "a number or null"};
@@ -47,7 +48,7 @@ static enum status want(const struct place *p, const json_t *object, const char 
     const bool fits[] = {json_is_object(v), json_is_array(v),
                          json_is_string(v), json_is_string(v) || json_is_null(v),
                          json_is_number(v), json_is_number(v) || json_is_null(v)};
-    return fits[w] ? STATUS_OK : wrong(p, key, names[w], v);
+    return fits[w] ? STATUS_OK : result_read_wrong(p, key, names[w], v);
 }
 
 struct field {
@@ -59,7 +60,7 @@ static enum status want_all(const struct place *p, const json_t *object, const s
                             size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        enum status st = want(p, object, fields[i].key, fields[i].want);
+        enum status st = result_read_want(p, object, fields[i].key, fields[i].want);
         if (st)
             return st;
     }
@@ -78,7 +79,7 @@ static enum status each(struct place *p, const json_t *array, const char *key,
         snprintf(inner.field, sizeof inner.field, "%.80s%s%s[%zu]", p->field, *p->field ? "." : "",
                  key, i);
         if (!json_is_object(item))
-            return wrong(p, key, "an array of objects", item);
+            return result_read_wrong(p, key, "an array of objects", item);
         enum status st = check(&inner, item);
         if (st)
             return st;
@@ -104,10 +105,10 @@ static enum status check_metric(const struct place *p, const json_t *metric)
                          p->file, p->field, better);
     const json_t *repeats = json_object_get(metric, "repeats");
     if (json_array_size(repeats) == 0)
-        return wrong(p, "repeats", "at least one number", NULL);
+        return result_read_wrong(p, "repeats", "at least one number", NULL);
     for (size_t i = 0; i < json_array_size(repeats); i++)
         if (!json_is_number(json_array_get(repeats, i)))
-            return wrong(p, "repeats", "numbers", json_array_get(repeats, i));
+            return result_read_wrong(p, "repeats", "numbers", json_array_get(repeats, i));
     return STATUS_OK;
 }
 
@@ -120,7 +121,7 @@ static enum status check_metrics(const struct place *p, json_t *metrics)
         struct place inner = *p;
         snprintf(inner.field, sizeof inner.field, "metrics.%.80s", name);
         if (!json_is_object(metric))
-            return wrong(p, inner.field, "an object", metric);
+            return result_read_wrong(p, inner.field, "an object", metric);
         enum status st = check_metric(&inner, metric);
         if (st)
             return st;
@@ -136,7 +137,8 @@ static enum status optional_all(const struct place *p, const json_t *object,
 {
     for (size_t i = 0; i < n; i++) {
         bool there = json_object_get(object, fields[i].key) != NULL;
-        enum status st = there ? want(p, object, fields[i].key, fields[i].want) : STATUS_OK;
+        enum status st =
+            there ? result_read_want(p, object, fields[i].key, fields[i].want) : STATUS_OK;
         if (st)
             return st;
     }
@@ -154,7 +156,7 @@ static enum status check_ttft(const struct place *p, const json_t *ttft)
         return STATUS_OK;
     snprintf(inner.field, sizeof inner.field, "%.100s.ttft", p->field);
     if (!json_is_object(ttft))
-        return wrong(p, "ttft", "an object or null", ttft);
+        return result_read_wrong(p, "ttft", "an object or null", ttft);
     return optional_all(&inner, ttft, fields, sizeof fields / sizeof fields[0]);
 }
 
@@ -175,7 +177,7 @@ static enum status check_request(struct place *p, const json_t *request)
     enum status st = optional_all(p, request, fields, sizeof fields / sizeof fields[0]);
     for (size_t i = 0; !st && i < json_array_size(chunks); i++)
         if (!json_is_number(json_array_get(chunks, i)))
-            st = wrong(p, "chunks_ms", "numbers", json_array_get(chunks, i));
+            st = result_read_wrong(p, "chunks_ms", "numbers", json_array_get(chunks, i));
     return st ? st : check_ttft(p, json_object_get(request, "ttft"));
 }
 
@@ -185,7 +187,7 @@ static enum status check_run(struct place *p, const json_t *run)
     if (!requests)
         return STATUS_OK; /* benchmarks without single requests */
     if (!json_is_array(requests))
-        return wrong(p, "requests", "an array", requests);
+        return result_read_wrong(p, "requests", "an array", requests);
     return each(p, requests, "requests", check_request);
 }
 
@@ -201,10 +203,11 @@ static enum status check_line(struct place *p, const json_t *line)
     json_array_foreach(json_object_get(line, "points"), i, point)
     {
         if (json_array_size(point) != 2 && json_array_size(point) != 4)
-            return wrong(p, "points", "arrays of 2 or 4 numbers", point);
+            return result_read_wrong(p, "points", "arrays of 2 or 4 numbers", point);
         for (size_t k = 0; k < json_array_size(point); k++)
             if (!json_is_number(json_array_get(point, k)))
-                return wrong(p, "points", "arrays of numbers", json_array_get(point, k));
+                return result_read_wrong(p, "points", "arrays of numbers",
+                                         json_array_get(point, k));
     }
     return STATUS_OK;
 }
@@ -241,7 +244,7 @@ static enum status check_root(struct place *p, const json_t *root)
                                           {"note", WANT_TEXT_OR_NULL},  {"workload", WANT_OBJECT},
                                           {"environment", WANT_OBJECT}, {"metrics", WANT_OBJECT},
                                           {"runs", WANT_ARRAY},         {"charts", WANT_ARRAY}};
-    enum status st = want(p, root, "schema", WANT_TEXT);
+    enum status st = result_read_want(p, root, "schema", WANT_TEXT);
     if (st)
         return st;
     const char *schema = json_string_value(json_object_get(root, "schema"));

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-static bool make_room(struct series *s, size_t extra)
+static bool series_make_room(struct series *s, size_t extra)
 {
     size_t need, bytes;
     if (!mem_add(s->n, extra, &need))
@@ -27,7 +27,7 @@ void series_add(struct series *s, double x)
 {
     if (isnan(x))
         return;
-    if (s->failed || !make_room(s, 1))
+    if (s->failed || !series_make_room(s, 1))
         s->failed = true;
     else
         s->v[s->n++] = x;
@@ -35,7 +35,7 @@ void series_add(struct series *s, double x)
 
 void series_add_all(struct series *s, const struct series *more)
 {
-    if (s->failed || more->failed || !make_room(s, more->n)) {
+    if (s->failed || more->failed || !series_make_room(s, more->n)) {
         s->failed = true;
         return;
     }
@@ -43,7 +43,7 @@ void series_add_all(struct series *s, const struct series *more)
         s->v[s->n++] = more->v[i];
 }
 
-static int compare(const void *a, const void *b)
+static int series_compare(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
@@ -53,7 +53,7 @@ void series_sort(struct series *s)
 {
     for (size_t i = 1; i < s->n; i++)
         if (s->v[i] < s->v[i - 1]) {
-            qsort(s->v, s->n, sizeof s->v[0], compare);
+            qsort(s->v, s->n, sizeof s->v[0], series_compare);
             return;
         }
 }

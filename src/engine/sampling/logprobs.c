@@ -27,7 +27,7 @@ void logprobs_fini(struct logprobs *l)
 }
 
 /* log(sum of exp(logit)), the sum in blocks so that a large vocabulary loses no digits. */
-static double log_sum_exp(struct sampler *s)
+static double logprobs_log_sum_exp(struct sampler *s)
 {
     double sum = 0;
     for (uint32_t at = 0; at < s->n_vocab; at += SAMPLER_BLOCK) {
@@ -52,7 +52,7 @@ void logprobs_row(struct sampler *s, const float *logits, int32_t token, struct 
     memset(row, 0, width * sizeof *row);
     if (!logits_row_scan(&s->row, logits))
         return;
-    double whole = log_sum_exp(s);
+    double whole = logprobs_log_sum_exp(s);
     row[0] = (struct token_logprob){token, logits[token]};
     if (width > 1)
         find_top(s, row + 1, width - 1);

@@ -202,7 +202,7 @@ static double mass(const struct sampler *s)
     return sum;
 }
 
-static void gather(struct sampler *s, float floor)
+static void sampler_gather(struct sampler *s, float floor)
 {
     s->n_candidates = logits_row_gather(&s->row, floor, s->candidates);
     s->gathered = true;
@@ -212,7 +212,7 @@ static void gather(struct sampler *s, float floor)
 
 static void top_k(struct sampler *s, const struct sampling *p, float scale)
 {
-    gather(s, logits_row_floor(&s->row, p->top_k));
+    sampler_gather(s, logits_row_floor(&s->row, p->top_k));
     s->n_candidates = topk_count(s->candidates, s->n_candidates, p->top_k);
     weigh_candidates(s, scale);
 }
@@ -221,7 +221,7 @@ static void top_k(struct sampler *s, const struct sampling *p, float scale)
 static void gather_mass(struct sampler *s, double target, float scale)
 {
     for (size_t i = 0; i <= NUCLEUS_DEPTHS; i++) {
-        gather(s, i < NUCLEUS_DEPTHS ? s->row.max - nucleus_depths[i] / scale : -FLT_MAX);
+        sampler_gather(s, i < NUCLEUS_DEPTHS ? s->row.max - nucleus_depths[i] / scale : -FLT_MAX);
         for (uint32_t k = 0; k < s->n_candidates; k++)
             s->candidates[k].weight = s->weights[s->candidates[k].token];
         if (mass(s) >= target)
@@ -248,7 +248,7 @@ static void min_p(struct sampler *s, const struct sampling *p, float scale)
 {
     uint32_t n = 0;
     if (!s->gathered) {
-        gather(s, s->row.max + (logf(p->min_p) - MIN_P_SLACK) / scale);
+        sampler_gather(s, s->row.max + (logf(p->min_p) - MIN_P_SLACK) / scale);
         weigh_candidates(s, scale);
     }
     for (uint32_t i = 0; i < s->n_candidates; i++)

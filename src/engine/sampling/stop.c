@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* The automaton's step: the longest prefix of the string that (matched prefix + byte) ends with. */
-static uint16_t advance(const struct stop_string *s, uint16_t matched, char byte)
+static uint16_t stop_advance(const struct stop_string *s, uint16_t matched, char byte)
 {
     while (matched > 0 && s->bytes[matched] != byte)
         matched = s->back[matched - 1];
@@ -18,7 +18,7 @@ static void init_string(struct stop_string *s, const char *bytes)
     REQUIRE(len >= 1 && len <= LIMIT_STOP_BYTES);
     *s = (struct stop_string){.bytes = bytes, .len = (uint16_t)len};
     for (uint16_t i = 1; i < s->len; i++)
-        s->back[i] = advance(s, s->back[i - 1], bytes[i]);
+        s->back[i] = stop_advance(s, s->back[i - 1], bytes[i]);
 }
 
 void stop_init(struct stop *s, char *const *strings, uint32_t n)
@@ -38,7 +38,7 @@ bool stop_feed(struct stop *s, const char *bytes, size_t len, size_t *cut)
         s->fed++;
         for (uint32_t k = 0; k < s->n; k++) {
             struct stop_string *string = &s->strings[k];
-            string->matched = advance(string, string->matched, bytes[i]);
+            string->matched = stop_advance(string, string->matched, bytes[i]);
             if (string->matched < string->len)
                 continue;
             if (s->unarmed)

@@ -4,12 +4,12 @@
 
 #define SMALL 24
 
-static bool before(struct candidate a, struct candidate b)
+static bool topk_before(struct candidate a, struct candidate b)
 {
     return a.weight > b.weight || (a.weight == b.weight && a.token < b.token);
 }
 
-static void swap(struct candidate *a, struct candidate *b)
+static void topk_swap(struct candidate *a, struct candidate *b)
 {
     struct candidate t = *a;
     *a = *b;
@@ -19,8 +19,8 @@ static void swap(struct candidate *a, struct candidate *b)
 static void sort_small(struct candidate *c, uint32_t n)
 {
     for (uint32_t i = 1; i < n; i++)
-        for (uint32_t k = i; k > 0 && before(c[k], c[k - 1]); k--)
-            swap(&c[k], &c[k - 1]);
+        for (uint32_t k = i; k > 0 && topk_before(c[k], c[k - 1]); k--)
+            topk_swap(&c[k], &c[k - 1]);
 }
 
 /* Splits c[0, n) around the median of three of its members: returns where that one ends up, with
@@ -28,19 +28,19 @@ static void sort_small(struct candidate *c, uint32_t n)
 static uint32_t partition(struct candidate *c, uint32_t n)
 {
     struct candidate *a = &c[0], *b = &c[n / 2], *last = &c[n - 1];
-    if (before(*b, *a))
-        swap(a, b);
-    if (before(*last, *a))
-        swap(a, last);
-    if (before(*b, *last))
-        swap(b, last); /* the median is last now */
+    if (topk_before(*b, *a))
+        topk_swap(a, b);
+    if (topk_before(*last, *a))
+        topk_swap(a, last);
+    if (topk_before(*b, *last))
+        topk_swap(b, last); /* the median is last now */
     uint32_t at = 0;
     for (uint32_t i = 0; i + 1 < n; i++) {
-        bool left = before(c[i], *last);
-        swap(&c[i], &c[at]);
+        bool left = topk_before(c[i], *last);
+        topk_swap(&c[i], &c[at]);
         at += left;
     }
-    swap(&c[at], last);
+    topk_swap(&c[at], last);
     return at;
 }
 

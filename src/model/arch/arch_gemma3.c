@@ -77,7 +77,8 @@ static const char *const ignored[] = {ARCH_SHARED_IGNORED, NULL};
 #define DEFAULT_PERIOD   6 /* and of GGUF files */
 #define DEFAULT_BASE     10000
 
-static enum status bad(struct err *err, const char *key, const char *expected, const json_t *found)
+static enum status arch_gemma3_bad(struct err *err, const char *key, const char *expected,
+                                   const json_t *found)
 {
     char text[HF_VALUE_TEXT];
     return err_param(err, STATUS_INVALID, key, "%s: expected %s, found %s", key, expected,
@@ -85,8 +86,8 @@ static enum status bad(struct err *err, const char *key, const char *expected, c
 }
 
 /* A whole number from 1 on. */
-static enum status read_whole(const json_t *json, const char *key, uint32_t fallback, uint32_t *out,
-                              struct err *err)
+static enum status arch_gemma3_read_whole(const json_t *json, const char *key, uint32_t fallback,
+                                          uint32_t *out, struct err *err)
 {
     const json_t *value = json_object_get(json, key);
     json_int_t n = json_integer_value(value);
@@ -94,7 +95,7 @@ static enum status read_whole(const json_t *json, const char *key, uint32_t fall
     if (hf_value_is_absent(value))
         return STATUS_OK;
     if (!json_is_integer(value) || n < 1 || n > UINT32_MAX)
-        return bad(err, key, "a whole number from 1 to 4294967295", value);
+        return arch_gemma3_bad(err, key, "a whole number from 1 to 4294967295", value);
     *out = (uint32_t)n;
     return STATUS_OK;
 }
@@ -106,16 +107,17 @@ struct layers {
     uint32_t windows[LIMIT_MODEL_LAYERS]; /* 1 where a layer has it */
 };
 
-static enum status read_types(const json_t *types, struct layers *l, struct err *err)
+static enum status arch_gemma3_read_types(const json_t *types, struct layers *l, struct err *err)
 {
     if (!json_is_array(types) || json_array_size(types) != l->n)
-        return bad(err, "layer_types", "an array with a word for each of num_hidden_layers", types);
+        return arch_gemma3_bad(err, "layer_types",
+                               "an array with a word for each of num_hidden_layers", types);
     for (uint32_t i = 0; i < l->n; i++) {
         const json_t *type = json_array_get(types, i);
         const char *word = json_string_value(type);
         l->windows[i] = word && strcmp(word, "sliding_attention") == 0;
         if (!word || (!l->windows[i] && strcmp(word, "full_attention") != 0))
-            return bad(err, "layer_types", "full_attention or sliding_attention", type);
+            return arch_gemma3_bad(err, "layer_types", "full_attention or sliding_attention", type);
     }
     return STATUS_OK;
 }
@@ -126,10 +128,11 @@ static enum status read_layers(const json_t *json, struct layers *l, struct err 
     uint32_t period;
     l->n = (uint32_t)json_integer_value(json_object_get(json, "num_hidden_layers"));
     if (!hf_value_is_absent(types))
-        return read_types(types, l, err);
-    enum status st = read_whole(json, "_sliding_window_pattern", DEFAULT_PERIOD, &period, err);
+        return arch_gemma3_read_types(types, l, err);
+    enum status st =
+        arch_gemma3_read_whole(json, "_sliding_window_pattern", DEFAULT_PERIOD, &period, err);
     if (!st)
-        st = read_whole(json, "sliding_window_pattern", period, &period, err);
+        st = arch_gemma3_read_whole(json, "sliding_window_pattern", period, &period, err);
     for (uint32_t i = 0; i < l->n; i++)
         l->windows[i] = !st && (i + 1) % period != 0;
     return st;
@@ -145,7 +148,7 @@ static enum status write_layers(const json_t *json, struct gguf_build *b, struct
     bool usual = true, any = false;
     enum status st = read_layers(json, &l, err);
     if (!st)
-        st = read_whole(json, "sliding_window", DEFAULT_WINDOW, &window, err);
+        st = arch_gemma3_read_whole(json, "sliding_window", DEFAULT_WINDOW, &window, err);
     if (st)
         return st;
     for (uint32_t i = 0; i < l.n; i++) {
@@ -170,9 +173,9 @@ static enum status write_scale(const json_t *json, struct gguf_build *b, struct 
     uint32_t head_dim;
     const json_t *value = json_object_get(json, "query_pre_attn_scalar");
     double scalar = hf_value_is_absent(value) ? DEFAULT_SCALAR : json_number_value(value);
-    enum status st = read_whole(json, "head_dim", DEFAULT_HEAD_DIM, &head_dim, err);
+    enum status st = arch_gemma3_read_whole(json, "head_dim", DEFAULT_HEAD_DIM, &head_dim, err);
     if (!st && !(scalar > 0 && isfinite((float)scalar)))
-        st = bad(err, "query_pre_attn_scalar", "a positive number", value);
+        st = arch_gemma3_bad(err, "query_pre_attn_scalar", "a positive number", value);
     if (!st && scalar != head_dim)
         gguf_build_f32(b, "gemma3.attention.scale", (float)(1 / sqrt(scalar)));
     return st;
@@ -188,20 +191,20 @@ static enum status write_local_base(const json_t *json, struct gguf_build *b, st
     const json_t *base = json_object_get(local, "rope_theta");
     const char *word = json_string_value(type), *key = "rope_parameters.sliding_attention";
     if (!hf_value_is_absent(type) && !(word && strcmp(word, "default") == 0))
-        return bad(err, key, "a rope_type default", type);
+        return arch_gemma3_bad(err, key, "a rope_type default", type);
     if (!base) {
         key = "rope_local_base_freq";
         base = json_object_get(json, key);
     }
     double x = hf_value_is_absent(base) ? DEFAULT_BASE : json_number_value(base);
     if (!(x > 0 && isfinite((float)x)))
-        return bad(err, key, "a positive base", base);
+        return arch_gemma3_bad(err, key, "a positive base", base);
     gguf_build_f32(b, "gemma3.rope.freq_base_swa", (float)x);
     return STATUS_OK;
 }
 
-static enum status read_more(const json_t *json, struct gguf_build *b, struct model_extra *extra,
-                             struct err *err)
+static enum status arch_gemma3_read_more(const json_t *json, struct gguf_build *b,
+                                         struct model_extra *extra, struct err *err)
 {
     (void)extra;
     enum status st = write_layers(json, b, err);
@@ -233,6 +236,6 @@ const struct arch arch_gemma3 = {
             .ignored = ignored,
             .tied = true,
             .rope_base = 1e6,
-            .more = read_more,
+            .more = arch_gemma3_read_more,
         },
 };

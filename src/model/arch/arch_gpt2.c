@@ -93,8 +93,8 @@ static enum status read_activation(const json_t *json, struct model_extra *extra
 }
 
 /* n_inner is null as a rule. */
-static enum status read_more(const json_t *json, struct gguf_build *b, struct model_extra *extra,
-                             struct err *err)
+static enum status arch_gpt2_read_more(const json_t *json, struct gguf_build *b,
+                                       struct model_extra *extra, struct err *err)
 {
     json_int_t width = json_integer_value(json_object_get(json, "n_embd"));
     if (width > LIMIT_MODEL_WIDTH / 4)
@@ -126,6 +126,6 @@ const struct arch arch_gpt2 = {
             .words = words,
             .ignored = ignored,
             .tied = true,
-            .more = read_more,
+            .more = arch_gpt2_read_more,
         },
 };

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-static bool is_word(struct gguf_string s, const char *word)
+static bool config_rope_is_word(struct gguf_string s, const char *word)
 {
     return s.len == strlen(word) && memcmp(s.bytes, word, s.len) == 0;
 }
@@ -84,15 +84,15 @@ static enum status read_scaling(struct model_rope *r, const struct arch *arch, c
     config_name(key, arch, "rope.scaling.type");
     if (gguf_value(g, key) && gguf_get_string(g, key, &type, err))
         return err->code;
-    if (is_word(type, "linear"))
+    if (config_rope_is_word(type, "linear"))
         return read_linear(r, g, config_name(factor, arch, "rope.scaling.factor"), err);
-    if (is_word(type, "yarn"))
+    if (config_rope_is_word(type, "yarn"))
         return read_yarn(r, arch, g, err);
-    if (is_word(type, "longrope")) {
+    if (config_rope_is_word(type, "longrope")) {
         r->scaling = ROPE_SCALING_LONG;
         return STATUS_OK;
     }
-    if (!is_word(type, "none"))
+    if (!config_rope_is_word(type, "none"))
         return err_param(err, STATUS_UNSUPPORTED, key,
                          "%s: expected none, linear, yarn or longrope, found \"%.*s\", which is "
                          "not implemented",

@@ -37,7 +37,7 @@ static enum status check_quantised(const json_t *json, struct err *err)
                      hf_value_text(q, text));
 }
 
-static const char *word_of(const json_t *value)
+static const char *hf_config_word_of(const json_t *value)
 {
     if (json_is_boolean(value))
         return json_is_true(value) ? "true" : "false";
@@ -49,7 +49,7 @@ static enum status check_words(const struct hf_config *c, const json_t *json, st
     char text[HF_VALUE_TEXT];
     for (const struct hf_word *w = c->arch->hf.words; w->name; w++) {
         const json_t *found = json_object_get(json, w->name);
-        const char *word = word_of(found);
+        const char *word = hf_config_word_of(found);
         if (hf_value_is_absent(found) || (word && strcmp(word, w->value) == 0))
             continue;
         return err_param(err, STATUS_UNSUPPORTED, w->name,
@@ -61,8 +61,8 @@ static enum status check_words(const struct hf_config *c, const json_t *json, st
 
 /* --- numbers -------------------------------------------------------------------------------- */
 
-static enum status read_number(const struct hf_key *key, const json_t *json, double *out,
-                               struct err *err)
+static enum status hf_config_read_number(const struct hf_key *key, const json_t *json, double *out,
+                                         struct err *err)
 {
     char text[HF_VALUE_TEXT];
     const json_t *value = json_object_get(json, key->name);
@@ -87,7 +87,7 @@ static enum status write_numbers(const struct hf_config *c, const json_t *json,
     for (const struct hf_key *key = c->arch->hf.keys; key->name; key++) {
         char name[KEY_MAX];
         double x;
-        enum status st = read_number(key, json, &x, err);
+        enum status st = hf_config_read_number(key, json, &x, err);
         if (st)
             return st;
         snprintf(name, sizeof name, "%s.%s", c->arch->name, key->gguf);
@@ -108,7 +108,7 @@ static const struct hf_key *key_of(const struct hf_config *c, const char *gguf)
 }
 
 /* config.json's name for a GGUF key, as far as the architecture has one. */
-static const char *name_of(const struct hf_config *c, const char *gguf)
+static const char *hf_config_name_of(const struct hf_config *c, const char *gguf)
 {
     const struct hf_key *key = key_of(c, gguf);
     return key ? key->name : gguf;
@@ -130,7 +130,7 @@ static enum status read_heads(struct hf_config *c, const json_t *json, struct er
     uint32_t heads = number_of(c, json, "attention.head_count");
     uint32_t kv_heads = number_of(c, json, "attention.head_count_kv");
     if (kv_heads && heads % kv_heads) {
-        const char *name = name_of(c, "attention.head_count_kv");
+        const char *name = hf_config_name_of(c, "attention.head_count_kv");
         return err_param(err, STATUS_INVALID, name,
                          "%s: expected a divisor of the %u heads, found %u", name, heads, kv_heads);
     }
@@ -138,7 +138,7 @@ static enum status read_heads(struct hf_config *c, const json_t *json, struct er
     if (c->head_dim)
         return STATUS_OK;
     if (width % heads) {
-        const char *name = name_of(c, "embedding_length");
+        const char *name = hf_config_name_of(c, "embedding_length");
         return err_param(err, STATUS_INVALID, name,
                          "%s: expected a multiple of the %u heads, found %u", name, heads, width);
     }
@@ -203,7 +203,7 @@ static enum status write_window(const struct hf_config *c, const json_t *json, s
     if (!json_object_get(json, key.name))
         key.fallback = c->type->window_default;
     if (!st && has)
-        st = read_number(&key, json, &window, err);
+        st = hf_config_read_number(&key, json, &window, err);
     snprintf(name, sizeof name, "%s.attention.sliding_window", c->arch->name);
     if (!st && window != 0 && window < number_of(c, json, "context_length"))
         gguf_build_u32(b, name, (uint32_t)window);

@@ -41,7 +41,7 @@ struct opening {
     size_t n_left_out; /* tensors of the folder that are not wanted */
 };
 
-static enum status no_memory(struct err *err)
+static enum status hf_folder_no_memory(struct err *err)
 {
     return err_set(err, STATUS_NO_MEMORY, "no memory for a model's index");
 }
@@ -71,12 +71,12 @@ static void write_name(const char *path, struct gguf_build *b)
     gguf_build_bytes(b, "general.name", path + begin, end - begin);
 }
 
-static enum status read_config(struct opening *o, json_t **json, struct gguf_build *b,
-                               struct err *err)
+static enum status hf_folder_read_config(struct opening *o, json_t **json, struct gguf_build *b,
+                                         struct err *err)
 {
     struct buf path = {0};
     buf_printf(&path, "%s/config.json", o->path);
-    enum status st = path.failed ? no_memory(err)
+    enum status st = path.failed ? hf_folder_no_memory(err)
                                  : json_file_load(json, buf_str(&path), LIMIT_CONFIG_BYTES, err);
     if (st == STATUS_NOT_FOUND)
         st = err_set(err, STATUS_INVALID,
@@ -89,11 +89,11 @@ static enum status read_config(struct opening *o, json_t **json, struct gguf_bui
     return st;
 }
 
-static enum status read_metadata(struct opening *o, struct err *err)
+static enum status hf_folder_read_metadata(struct opening *o, struct err *err)
 {
     struct gguf_build b = {0};
     json_t *json = NULL;
-    enum status st = read_config(o, &json, &b, err);
+    enum status st = hf_folder_read_config(o, &json, &b, err);
     if (!st) {
         write_name(o->path, &b);
         st = hf_text_template(o->path, &b, err);
@@ -102,7 +102,7 @@ static enum status read_metadata(struct opening *o, struct err *err)
         st = hf_text_generation(o->path, json, &b, err);
     gguf_build_header(&b, 0, &o->folder->head);
     if (!st && o->folder->head.failed)
-        st = no_memory(err);
+        st = hf_folder_no_memory(err);
     json_decref(json);
     gguf_build_fini(&b);
     return st;
@@ -146,7 +146,7 @@ static bool is_turned(const struct part *p)
 
 /* Vectors are read as floats by the backends; matrices stay where they are unless they have to be
  * turned round. */
-static void place(struct part *p)
+static void hf_folder_place(struct part *p)
 {
     const struct safetensors_tensor *from = p->from;
     struct tensor *t = &p->tensor;
@@ -162,8 +162,8 @@ static void place(struct part *p)
               (uintptr_t)from->data % step != 0;
 }
 
-static enum status add_part(struct opening *o, const struct arch_tensor *row, uint32_t layer,
-                            struct err *err)
+static enum status hf_folder_add_part(struct opening *o, const struct arch_tensor *row,
+                                      uint32_t layer, struct err *err)
 {
     char name[ARCH_NAME_BYTES], gguf[ARCH_NAME_BYTES], shown[SAFETENSORS_SHOWN];
     const struct safetensors_tensor *from = find_tensor(o, row, layer, name);
@@ -185,30 +185,30 @@ static enum status add_part(struct opening *o, const struct arch_tensor *row, ui
     enum status st = take_shape(p, err);
     if (st)
         return err_context(err, "%s: tensor %s", from->file, safetensors_show(from->name, shown));
-    place(p);
+    hf_folder_place(p);
     return STATUS_OK;
 }
 
-static enum status add_rows(struct opening *o, const struct arch_tensor *rows, size_t n,
-                            uint32_t layer, struct err *err)
+static enum status hf_folder_add_rows(struct opening *o, const struct arch_tensor *rows, size_t n,
+                                      uint32_t layer, struct err *err)
 {
     enum status st = STATUS_OK;
     for (size_t i = 0; i < n && !st; i++)
         if (rows[i].hf)
-            st = add_part(o, &rows[i], layer, err);
+            st = hf_folder_add_part(o, &rows[i], layer, err);
     return st;
 }
 
-static enum status add_parts(struct opening *o, struct err *err)
+static enum status hf_folder_add_parts(struct opening *o, struct err *err)
 {
     const struct arch *arch = o->config.arch;
     size_t max = arch->n_tensors + o->config.n_layers * arch->n_layer_tensors + HF_VECTORS;
     o->parts = mem_array(max, sizeof *o->parts);
-    enum status st = o->parts ? STATUS_OK : no_memory(err);
+    enum status st = o->parts ? STATUS_OK : hf_folder_no_memory(err);
     if (!st)
-        st = add_rows(o, arch->tensors, arch->n_tensors, ARCH_NO_LAYER, err);
+        st = hf_folder_add_rows(o, arch->tensors, arch->n_tensors, ARCH_NO_LAYER, err);
     for (uint32_t layer = 0; layer < o->config.n_layers && !st; layer++)
-        st = add_rows(o, arch->layer_tensors, arch->n_layer_tensors, layer, err);
+        st = hf_folder_add_rows(o, arch->layer_tensors, arch->n_layer_tensors, layer, err);
     return st;
 }
 
@@ -243,7 +243,7 @@ static bool is_taken(const struct opening *o, const struct safetensors_tensor *t
 }
 
 /* A tensor that no row names belongs to a feature the forward pass would silently leave out. */
-static enum status check_all_taken(const struct opening *o, struct err *err)
+static enum status hf_folder_check_all_taken(const struct opening *o, struct err *err)
 {
     char shown[SAFETENSORS_SHOWN];
     size_t n = safetensors_count(o->folder->weights);
@@ -262,7 +262,7 @@ static enum status check_all_taken(const struct opening *o, struct err *err)
 }
 
 /* The vocabulary that config.json states is checked here, where the error can name it. */
-static enum status check_vocab(const struct opening *o, struct err *err)
+static enum status hf_folder_check_vocab(const struct opening *o, struct err *err)
 {
     for (size_t i = 0; i < o->n_parts; i++) {
         const struct part *p = &o->parts[i];
@@ -287,7 +287,7 @@ static void transpose(char *out, const char *in, size_t rows, size_t columns, si
                     memcpy(out + (c * rows + r) * size, in + (r * columns + c) * size, size);
 }
 
-static void copy_part(const struct part *p, void *out)
+static void hf_folder_copy_part(const struct part *p, void *out)
 {
     const unsigned char *in = p->tensor.data;
     const struct tensor *t = &p->tensor;
@@ -307,7 +307,7 @@ static void copy_part(const struct part *p, void *out)
         to[i] += 1.0f;
 }
 
-static size_t padded(size_t size)
+static size_t hf_folder_padded(size_t size)
 {
     return (size + LINE - 1) / LINE * LINE;
 }
@@ -316,43 +316,43 @@ static enum status make_copies(struct opening *o, struct err *err)
 {
     size_t total = 0, at = 0;
     for (size_t i = 0; i < o->n_parts; i++)
-        total += o->parts[i].copy ? padded(o->parts[i].tensor.size) : 0;
+        total += o->parts[i].copy ? hf_folder_padded(o->parts[i].tensor.size) : 0;
     o->folder->copies = mem_aligned(total ? total : LINE);
     if (!o->folder->copies)
-        return no_memory(err);
+        return hf_folder_no_memory(err);
     for (size_t i = 0; i < o->n_parts; i++) {
         struct part *p = &o->parts[i];
         if (!p->copy)
             continue;
-        copy_part(p, o->folder->copies + at);
+        hf_folder_copy_part(p, o->folder->copies + at);
         p->tensor.data = o->folder->copies + at;
-        at += padded(p->tensor.size);
+        at += hf_folder_padded(p->tensor.size);
     }
     return STATUS_OK;
 }
 
 /* --- the whole ------------------------------------------------------------------------------ */
 
-static enum status read_tensors(struct opening *o, struct err *err)
+static enum status hf_folder_read_tensors(struct opening *o, struct err *err)
 {
     enum status st = safetensors_open_folder(&o->folder->weights, o->path, err);
     if (!st)
-        st = add_parts(o, err);
+        st = hf_folder_add_parts(o, err);
     if (!st)
-        st = check_all_taken(o, err);
+        st = hf_folder_check_all_taken(o, err);
     if (!st)
-        st = check_vocab(o, err);
+        st = hf_folder_check_vocab(o, err);
     if (st)
         return st;
     add_vectors(o);
     return make_copies(o, err);
 }
 
-static enum status assemble(struct gguf **out, struct opening *o, struct err *err)
+static enum status hf_folder_assemble(struct gguf **out, struct opening *o, struct err *err)
 {
     struct tensor *tensors = mem_array(o->n_parts, sizeof *tensors);
     size_t *offsets = mem_array(o->n_parts, sizeof *offsets);
-    enum status st = tensors && offsets ? STATUS_OK : no_memory(err);
+    enum status st = tensors && offsets ? STATUS_OK : hf_folder_no_memory(err);
     for (size_t i = 0; i < o->n_parts && !st; i++) {
         tensors[i] = o->parts[i].tensor;
         offsets[i] = o->parts[i].copy ? 0 : o->parts[i].from->offset;
@@ -379,11 +379,11 @@ enum status hf_folder_open(struct gguf **out, struct model_extra *extra, const c
                            struct err *err)
 {
     struct opening o = {.path = path, .folder = mem_zalloc(sizeof *o.folder)};
-    enum status st = o.folder ? read_metadata(&o, err) : no_memory(err);
+    enum status st = o.folder ? hf_folder_read_metadata(&o, err) : hf_folder_no_memory(err);
     if (!st)
-        st = read_tensors(&o, err);
+        st = hf_folder_read_tensors(&o, err);
     if (!st)
-        st = assemble(out, &o, err);
+        st = hf_folder_assemble(out, &o, err);
     *extra = o.config.extra;
     if (st)
         folder_close(o.folder);

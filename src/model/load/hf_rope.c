@@ -23,8 +23,8 @@ static enum status bad_number(const struct source *s, const char *key, const jso
                      s->name, key, hf_value_text(found, text));
 }
 
-static enum status read_number(const struct source *s, const char *key, double *out,
-                               struct err *err)
+static enum status hf_rope_read_number(const struct source *s, const char *key, double *out,
+                                       struct err *err)
 {
     const json_t *value = json_object_get(s->object, key);
     double x = json_number_value(value);
@@ -65,9 +65,9 @@ static enum status write_base(const struct hf_config *c, const json_t *json, con
     *base = c->arch->hf.rope_base > 0 ? c->arch->hf.rope_base : 10000;
     enum status st = STATUS_OK;
     if (json_object_get(s->object, "rope_theta"))
-        st = read_number(s, "rope_theta", base, err);
+        st = hf_rope_read_number(s, "rope_theta", base, err);
     else if (json_object_get(json, "rope_theta"))
-        st = read_number(&top, "rope_theta", base, err);
+        st = hf_rope_read_number(&top, "rope_theta", base, err);
     snprintf(key, sizeof key, "%s.rope.freq_base", c->arch->name);
     gguf_build_f32(b, key, (float)*base);
     return st;
@@ -82,9 +82,9 @@ static enum status write_dims(const struct hf_config *c, const json_t *json, con
     struct source top = {json, "config"};
     enum status st = STATUS_OK;
     if (json_object_get(s->object, "partial_rotary_factor"))
-        st = read_number(s, "partial_rotary_factor", &part, err);
+        st = hf_rope_read_number(s, "partial_rotary_factor", &part, err);
     else if (json_object_get(json, "partial_rotary_factor"))
-        st = read_number(&top, "partial_rotary_factor", &part, err);
+        st = hf_rope_read_number(&top, "partial_rotary_factor", &part, err);
     if (st)
         return st;
     if (part > 1)
@@ -96,8 +96,8 @@ static enum status write_dims(const struct hf_config *c, const json_t *json, con
     return STATUS_OK;
 }
 
-static void put_string(const struct hf_config *c, const char *name, const char *value,
-                       struct gguf_build *b)
+static void hf_rope_put_string(const struct hf_config *c, const char *name, const char *value,
+                               struct gguf_build *b)
 {
     char key[KEY];
     snprintf(key, sizeof key, "%s.rope.%s", c->arch->name, name);
@@ -123,8 +123,8 @@ static enum status write_linear(struct hf_config *c, const struct scaling *w, st
                                 struct err *err)
 {
     double factor = 1;
-    enum status st = read_number(&w->s, "factor", &factor, err);
-    put_string(c, "scaling.type", "linear", b);
+    enum status st = hf_rope_read_number(&w->s, "factor", &factor, err);
+    hf_rope_put_string(c, "scaling.type", "linear", b);
     put_f32(c, "scaling.factor", factor, b);
     return st;
 }
@@ -148,13 +148,13 @@ static enum status write_llama3(struct hf_config *c, const struct scaling *w, st
     double factor = 0, low = 0, high = 0, original = 0;
     float *out;
     (void)b;
-    enum status st = read_number(&w->s, "factor", &factor, err);
+    enum status st = hf_rope_read_number(&w->s, "factor", &factor, err);
     if (!st)
-        st = read_number(&w->s, "low_freq_factor", &low, err);
+        st = hf_rope_read_number(&w->s, "low_freq_factor", &low, err);
     if (!st)
-        st = read_number(&w->s, "high_freq_factor", &high, err);
+        st = hf_rope_read_number(&w->s, "high_freq_factor", &high, err);
     if (!st)
-        st = read_number(&w->s, "original_max_position_embeddings", &original, err);
+        st = hf_rope_read_number(&w->s, "original_max_position_embeddings", &original, err);
     if (!st && high <= low)
         st = err_param(err, STATUS_INVALID, "high_freq_factor",
                        "%s.high_freq_factor: expected more than low_freq_factor %g, found %g",
@@ -189,7 +189,7 @@ static enum status write_original(struct hf_config *c, const struct scaling *w, 
     return STATUS_OK;
 }
 
-static bool has(const struct scaling *w, const char *key)
+static bool hf_rope_has(const struct scaling *w, const char *key)
 {
     const json_t *value = json_object_get(w->s.object, key);
     return value && !json_is_null(value);
@@ -200,7 +200,7 @@ static enum status read_factor(const struct scaling *w, double original, double 
                                struct err *err)
 {
     *factor = json_number_value(json_object_get(w->json, "max_position_embeddings")) / original;
-    return has(w, "factor") ? read_number(&w->s, "factor", factor, err) : STATUS_OK;
+    return hf_rope_has(w, "factor") ? hf_rope_read_number(&w->s, "factor", factor, err) : STATUS_OK;
 }
 
 /* transformers' factor for cosines and sines: given, or 1 + 0.1 ln(factor); two further numbers, of
@@ -211,13 +211,13 @@ static enum status read_yarn_attention(const struct scaling *w, double factor, d
     double m = 0, all = 0, more = factor > 1 ? 0.1 * log(factor) : 0;
     enum status st = STATUS_OK;
     *out = 1 + more;
-    if (has(w, "attention_factor"))
-        return read_number(&w->s, "attention_factor", out, err);
-    if (!has(w, "mscale") || !has(w, "mscale_all_dim"))
+    if (hf_rope_has(w, "attention_factor"))
+        return hf_rope_read_number(&w->s, "attention_factor", out, err);
+    if (!hf_rope_has(w, "mscale") || !hf_rope_has(w, "mscale_all_dim"))
         return STATUS_OK;
-    st = read_number(&w->s, "mscale", &m, err);
+    st = hf_rope_read_number(&w->s, "mscale", &m, err);
     if (!st)
-        st = read_number(&w->s, "mscale_all_dim", &all, err);
+        st = hf_rope_read_number(&w->s, "mscale_all_dim", &all, err);
     *out = (1 + m * more) / (1 + all * more);
     return st;
 }
@@ -232,17 +232,17 @@ static enum status write_yarn(struct hf_config *c, const struct scaling *w, stru
         st = read_factor(w, original, &factor, err);
     if (!st)
         st = read_yarn_attention(w, factor, &attention, err);
-    if (!st && has(w, "beta_fast"))
-        st = read_number(&w->s, "beta_fast", &fast, err);
-    if (!st && has(w, "beta_slow"))
-        st = read_number(&w->s, "beta_slow", &slow, err);
+    if (!st && hf_rope_has(w, "beta_fast"))
+        st = hf_rope_read_number(&w->s, "beta_fast", &fast, err);
+    if (!st && hf_rope_has(w, "beta_slow"))
+        st = hf_rope_read_number(&w->s, "beta_slow", &slow, err);
     if (st)
         return st;
     if (json_is_false(json_object_get(w->s.object, "truncate")))
         return err_param(err, STATUS_UNSUPPORTED, "truncate",
                          "%s.truncate: expected true, found false, which is not implemented",
                          w->s.name);
-    put_string(c, "scaling.type", "yarn", b);
+    hf_rope_put_string(c, "scaling.type", "yarn", b);
     put_f32(c, "scaling.factor", factor, b);
     double own = factor > 1 ? 1 + 0.1 * log(factor) : 1;
     if (fabs(attention / own - 1) > 1e-9)
@@ -287,9 +287,9 @@ static enum status write_long(struct hf_config *c, const struct scaling *w, stru
         st = read_factor(w, original, &factor, err);
     if (!st && factor > 1 && original > 1)
         attention = sqrt(1 + log(factor) / log(original));
-    if (!st && has(w, "attention_factor"))
-        st = read_number(&w->s, "attention_factor", &attention, err);
-    put_string(c, "scaling.type", "longrope", b);
+    if (!st && hf_rope_has(w, "attention_factor"))
+        st = hf_rope_read_number(&w->s, "attention_factor", &attention, err);
+    hf_rope_put_string(c, "scaling.type", "longrope", b);
     put_f32(c, "scaling.attn_factor", attention, b);
     return st;
 }
@@ -320,7 +320,7 @@ static enum status write_scaling(struct hf_config *c, const struct scaling *w, s
     const char *name = json_string_value(type);
     if (!type)
         return STATUS_OK;
-    if (has(w, "short_factor")) /* older phi3 folders call it yarn */
+    if (hf_rope_has(w, "short_factor")) /* older phi3 folders call it yarn */
         return write_long(c, w, b, err);
     for (size_t i = 0; i < sizeof types / sizeof types[0] && name; i++)
         if (strcmp(name, types[i].type) == 0)

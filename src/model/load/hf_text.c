@@ -14,13 +14,13 @@
 
 #define TEMPLATE_KEY "tokenizer.chat_template"
 
-static enum status no_memory(struct err *err)
+static enum status hf_text_no_memory(struct err *err)
 {
     return err_set(err, STATUS_NO_MEMORY, "no memory for a folder's metadata");
 }
 
 /* folder/name into path; false when there is no such file. */
-static bool find(const char *folder, const char *name, struct buf *path)
+static bool hf_text_find(const char *folder, const char *name, struct buf *path)
 {
     struct stat st;
     buf_clear(path);
@@ -76,15 +76,15 @@ enum status hf_text_template(const char *folder, struct gguf_build *b, struct er
     struct buf path = {0};
     json_t *json = NULL;
     enum status st = STATUS_OK;
-    if (find(folder, "chat_template.jinja", &path)) {
+    if (hf_text_find(folder, "chat_template.jinja", &path)) {
         st = template_file(buf_str(&path), b, err);
-    } else if (find(folder, "tokenizer_config.json", &path)) {
+    } else if (hf_text_find(folder, "tokenizer_config.json", &path)) {
         st = json_file_load(&json, buf_str(&path), LIMIT_CONFIG_BYTES, err);
         if (!st && template_of(json, b, err))
             st = err_context(err, "%s", buf_str(&path));
     }
     if (!st && path.failed)
-        st = no_memory(err);
+        st = hf_text_no_memory(err);
     json_decref(json);
     buf_fini(&path);
     return st;
@@ -92,8 +92,8 @@ enum status hf_text_template(const char *folder, struct gguf_build *b, struct er
 
 /* --- generation ----------------------------------------------------------------------------- */
 
-static enum status write_value(const json_t *value, const struct sampling_row *row,
-                               struct gguf_build *b, struct err *err)
+static enum status hf_text_write_value(const json_t *value, const struct sampling_row *row,
+                                       struct gguf_build *b, struct err *err)
 {
     char text[HF_VALUE_TEXT];
     double x = json_number_value(value);
@@ -120,7 +120,7 @@ static enum status write_sampling(const json_t *json, struct gguf_build *b, stru
         for (const struct sampling_row *row = sampling_rows;
              row < sampling_rows + SAMPLING_PARAMS && !st; row++)
             if (row->gguf_key)
-                st = write_value(json_object_get(json, row->name), row, b, err);
+                st = hf_text_write_value(json_object_get(json, row->name), row, b, err);
     return st;
 }
 
@@ -179,13 +179,13 @@ enum status hf_text_generation(const char *folder, const json_t *config, struct 
     struct end_ids ends = {.n = 0};
     json_t *json = NULL;
     enum status st = STATUS_OK;
-    if (find(folder, "generation_config.json", &path)) {
+    if (hf_text_find(folder, "generation_config.json", &path)) {
         st = json_file_load(&json, buf_str(&path), LIMIT_CONFIG_BYTES, err);
         if (!st && (write_sampling(json, b, err) || add_ids(&ends, json, err)))
             st = err_context(err, "%s", buf_str(&path));
     }
     if (!st && path.failed)
-        st = no_memory(err);
+        st = hf_text_no_memory(err);
     if (!st && add_ids(&ends, config, err))
         st = err_context(err, "%s/config.json", folder);
     write_ends(&ends, b);

@@ -16,7 +16,7 @@
 
 #define PREFETCH_STEP ((size_t)16 << 20)
 
-static void report(const struct loader_options *o, const char *what, double fraction)
+static void loader_report(const struct loader_options *o, const char *what, double fraction)
 {
     if (o->progress)
         o->progress(o->arg, what, fraction);
@@ -87,7 +87,7 @@ static void prefetch(const struct gguf *g, const struct loader_options *o)
             size_t step = left < PREFETCH_STEP ? left : PREFETCH_STEP;
             populate(p, step);
             done += step;
-            report(o, "reading weights", (double)done / (double)total);
+            loader_report(o, "reading weights", (double)done / (double)total);
         }
     }
     mem_free(spans);
@@ -137,7 +137,7 @@ static enum status load_template_file(struct loader *l, const char *path, struct
 
 /* A GGUF file has an entry for every row of the embedding; folders leave out rows that only fill a
  * matrix up. */
-static enum status check_vocab(const struct loader *l, struct err *err)
+static enum status loader_check_vocab(const struct loader *l, struct err *err)
 {
     uint32_t tokens = tokenizer_vocab_size(l->tokenizer);
     uint32_t rows = l->model->config.n_vocab;
@@ -152,10 +152,10 @@ static enum status check_vocab(const struct loader *l, struct err *err)
 
 static enum status load_text(struct loader *l, const struct loader_options *o, struct err *err)
 {
-    report(o, "reading tokenizer", 0);
+    loader_report(o, "reading tokenizer", 0);
     enum status st = model_file_tokenizer(&l->tokenizer, &l->file, err);
     if (!st)
-        st = check_vocab(l, err);
+        st = loader_check_vocab(l, err);
     if (!st && o->chat_template)
         st = load_template_file(l, o->chat_template, err);
     else if (!st)
@@ -184,7 +184,7 @@ static enum status recast(struct loader *l, const struct loader_options *o, stru
 enum status loader_open_with(struct loader *out, const struct loader_options *o, struct err *err)
 {
     memset(out, 0, sizeof *out);
-    report(o, "reading metadata", 0);
+    loader_report(o, "reading metadata", 0);
     enum status st = o->dummy ? random_weights_open(&out->file, o->path, o->dtype, err)
                               : model_file_open(&out->file, o->path, err);
     if (st)

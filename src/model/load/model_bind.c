@@ -73,7 +73,8 @@ static enum status bind_table(struct binder *b, const struct arch_tensor *rows, 
 }
 
 /* A tensor that no row asked for belongs to a feature the forward pass would silently leave out. */
-static enum status check_all_taken(const struct binder *b, const struct arch *arch, struct err *err)
+static enum status model_bind_check_all_taken(const struct binder *b, const struct arch *arch,
+                                              struct err *err)
 {
     for (size_t i = 0; i < gguf_tensor_count(b->g); i++) {
         const struct tensor *t = gguf_tensor_at(b->g, i);
@@ -113,7 +114,7 @@ static enum status bind_tensors(struct binder *b, const struct arch *arch, struc
     for (uint32_t l = 0; l < m->config.n_layers && !st; l++)
         st = bind_table(b, arch->layer_tensors, arch->n_layer_tensors, &m->layers[l], l, err);
     if (!st)
-        st = check_all_taken(b, arch, err);
+        st = model_bind_check_all_taken(b, arch, err);
     if (!st)
         st = check_long(m, err);
     if (!m->output)
@@ -127,8 +128,9 @@ struct pattern {
     const struct gguf_value *list;
 };
 
-static enum status read_pattern(struct pattern *p, const struct model *m, const struct arch *arch,
-                                const struct gguf *g, struct err *err)
+static enum status model_bind_read_pattern(struct pattern *p, const struct model *m,
+                                           const struct arch *arch, const struct gguf *g,
+                                           struct err *err)
 {
     char key[CONFIG_KEY];
     config_name(key, arch, "attention.sliding_window_pattern");
@@ -151,7 +153,7 @@ static enum status set_windows(struct model *m, const struct arch *arch, const s
                                struct err *err)
 {
     struct pattern p;
-    enum status st = read_pattern(&p, m, arch, g, err);
+    enum status st = model_bind_read_pattern(&p, m, arch, g, err);
     for (uint32_t l = 0; l < m->config.n_layers && !st; l++) {
         bool global = p.period > 0 && (l + 1) % p.period == 0;
         if (p.list)
@@ -165,7 +167,8 @@ static enum status set_windows(struct model *m, const struct arch *arch, const s
 }
 
 /* The vocabulary's size is what the embedding has rows for. */
-static enum status read_vocab(struct model_config *c, const struct gguf *g, struct err *err)
+static enum status model_bind_read_vocab(struct model_config *c, const struct gguf *g,
+                                         struct err *err)
 {
     const struct tensor *embd = gguf_tensor(g, "token_embd.weight");
     if (!embd)
@@ -197,8 +200,8 @@ static size_t count_slices(const struct model_config *c, const struct arch *arch
     return n * c->n_layers;
 }
 
-static enum status allocate(struct model **out, const struct model_config *c,
-                            const struct arch *arch, struct err *err)
+static enum status model_bind_allocate(struct model **out, const struct model_config *c,
+                                       const struct arch *arch, struct err *err)
 {
     size_t slices = count_slices(c, arch);
     struct model *m = mem_zalloc(sizeof *m);
@@ -222,11 +225,11 @@ enum status model_bind(struct model **out, const struct gguf *g, struct err *err
     struct model_config config;
     st = config_read(&config, arch, g, err);
     if (!st)
-        st = read_vocab(&config, g, err);
+        st = model_bind_read_vocab(&config, g, err);
     if (st)
         return st;
     struct binder b = {.g = g, .taken = mem_array(gguf_tensor_count(g), sizeof *b.taken)};
-    st = b.taken ? allocate(&b.m, &config, arch, err)
+    st = b.taken ? model_bind_allocate(&b.m, &config, arch, err)
                  : err_set(err, STATUS_NO_MEMORY, "no memory to bind a model");
     if (!st)
         st = bind_tensors(&b, arch, err);

@@ -11,7 +11,7 @@
 
 #define KEY_ENDS "tokenizer.ggml.eos_token_ids"
 
-static bool is_folder(const char *path)
+static bool model_file_is_folder(const char *path)
 {
     struct stat st;
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
@@ -19,7 +19,7 @@ static bool is_folder(const char *path)
 
 enum status model_file_open(struct model_file *out, const char *path, struct err *err)
 {
-    *out = (struct model_file){.source = is_folder(path) ? MODEL_FOLDER : MODEL_FILE};
+    *out = (struct model_file){.source = model_file_is_folder(path) ? MODEL_FOLDER : MODEL_FILE};
     if (out->source == MODEL_FOLDER)
         return hf_folder_open(&out->gguf, &out->extra, path, err);
     return gguf_open(&out->gguf, path, err);
@@ -57,7 +57,7 @@ enum status model_file_load(struct model **out, const struct model_file *f, stru
 /* --- tokenizer ------------------------------------------------------------------------------ */
 
 /* The end tokens that the folder's files name; returns how many. */
-static size_t read_ends(const struct gguf *g, int32_t ids[static LIMIT_END_IDS])
+static size_t model_file_read_ends(const struct gguf *g, int32_t ids[static LIMIT_END_IDS])
 {
     const struct gguf_value *v = gguf_value(g, KEY_ENDS);
     size_t n = v && v->count < LIMIT_END_IDS ? (size_t)v->count : v ? LIMIT_END_IDS : 0;
@@ -86,7 +86,8 @@ static enum status map_file(struct file_map *m, const char *folder, const char *
     return STATUS_OK;
 }
 
-static enum status open_json(struct tokenizer **out, const struct gguf *g, struct err *err)
+static enum status model_file_open_json(struct tokenizer **out, const struct gguf *g,
+                                        struct err *err)
 {
     int32_t ends[LIMIT_END_IDS];
     struct file_map text = {0}, config = {0};
@@ -99,7 +100,7 @@ static enum status open_json(struct tokenizer **out, const struct gguf *g, struc
         .config = (const char *)config.bytes,
         .config_len = config.len,
         .end_ids = ends,
-        .n_end_ids = read_ends(g, ends),
+        .n_end_ids = model_file_read_ends(g, ends),
     };
     if (!st)
         st = tokenizer_open_json(out, &files, err);
@@ -111,7 +112,7 @@ static enum status open_json(struct tokenizer **out, const struct gguf *g, struc
 enum status model_file_tokenizer(struct tokenizer **out, const struct model_file *f,
                                  struct err *err)
 {
-    enum status st = f->source == MODEL_FOLDER ? open_json(out, f->gguf, err)
+    enum status st = f->source == MODEL_FOLDER ? model_file_open_json(out, f->gguf, err)
                                                : tokenizer_open(out, f->gguf, err);
     return st ? err_context(err, "%s", gguf_path(f->gguf)) : STATUS_OK;
 }

@@ -50,13 +50,13 @@ static void dummy_close(void *arg)
     mem_free(d);
 }
 
-static enum status no_memory(struct err *err)
+static enum status random_weights_no_memory(struct err *err)
 {
     return err_set(err, STATUS_NO_MEMORY, "no memory for random weights");
 }
 
 /* xorshift64* (Marsaglia 2003, Vigna 2016). */
-static uint64_t next(struct making *m)
+static uint64_t random_weights_next(struct making *m)
 {
     m->random ^= m->random >> 12;
     m->random ^= m->random << 25;
@@ -82,7 +82,7 @@ static size_t spell_byte(uint32_t byte, uint32_t *hidden, char out[static 2])
 }
 
 /* A token for each byte, one merge, and rows that no text has. */
-static void write_tokenizer(uint32_t n_vocab, struct gguf_build *b)
+static void random_weights_write_tokenizer(uint32_t n_vocab, struct gguf_build *b)
 {
     uint32_t hidden = 0;
     gguf_build_string(b, "tokenizer.ggml.model", "gpt2");
@@ -102,7 +102,7 @@ static void write_tokenizer(uint32_t n_vocab, struct gguf_build *b)
     gguf_build_bool(b, "tokenizer.ggml.add_bos_token", false);
 }
 
-static enum status read_shape(struct making *m, const char *path, struct err *err)
+static enum status random_weights_read_shape(struct making *m, const char *path, struct err *err)
 {
     struct gguf_build b = {0};
     struct hf_config config = {0};
@@ -112,9 +112,9 @@ static enum status read_shape(struct making *m, const char *path, struct err *er
         st = err_context(err, "%s", path);
     if (!st) {
         gguf_build_string(&b, "general.name", "random weights");
-        write_tokenizer(config.n_vocab, &b);
+        random_weights_write_tokenizer(config.n_vocab, &b);
         gguf_build_header(&b, 0, &m->dummy->head);
-        st = m->dummy->head.failed ? no_memory(err) : STATUS_OK;
+        st = m->dummy->head.failed ? random_weights_no_memory(err) : STATUS_OK;
     }
     m->config.n_vocab = config.n_vocab;
     m->tied = config.tying == HF_TYING_YES;
@@ -126,8 +126,8 @@ static enum status read_shape(struct making *m, const char *path, struct err *er
 }
 
 /* The model without its data, or with it. */
-static enum status assemble(struct gguf **out, const struct making *m, const char *path,
-                            struct dummy *take, struct err *err)
+static enum status random_weights_assemble(struct gguf **out, const struct making *m,
+                                           const char *path, struct dummy *take, struct err *err)
 {
     const struct gguf_assembly a = {
         .path = path,
@@ -143,16 +143,17 @@ static enum status assemble(struct gguf **out, const struct making *m, const cha
 
 /* --- tensors -------------------------------------------------------------------------------- */
 
-static bool is_long(const struct making *m)
+static bool random_weights_is_long(const struct making *m)
 {
     return m->config.rope[ROPE_MAIN].scaling == ROPE_SCALING_LONG;
 }
 
-static void add_rows(struct making *m, const struct arch_tensor *rows, size_t n, uint32_t layer)
+static void random_weights_add_rows(struct making *m, const struct arch_tensor *rows, size_t n,
+                                    uint32_t layer)
 {
     for (size_t i = 0; i < n; i++) {
         bool head = strcmp(rows[i].name, "output.weight") == 0 && !m->tied;
-        bool factors = strncmp(rows[i].name, "rope_factors_", 13) == 0 && is_long(m);
+        bool factors = strncmp(rows[i].name, "rope_factors_", 13) == 0 && random_weights_is_long(m);
         if ((rows[i].flags & ARCH_OPTIONAL) && !head && !factors)
             continue;
         struct tensor *t = &m->tensors[m->n_tensors];
@@ -172,7 +173,7 @@ static enum status list_tensors(struct making *m, const char *path, struct err *
 {
     struct gguf *g = NULL;
     uint32_t n_vocab = m->config.n_vocab;
-    enum status st = assemble(&g, m, path, NULL, err);
+    enum status st = random_weights_assemble(&g, m, path, NULL, err);
     if (!st)
         st = arch_of(&m->arch, g, err);
     if (!st)
@@ -185,10 +186,10 @@ static enum status list_tensors(struct making *m, const char *path, struct err *
     m->tensors = mem_array(max, sizeof *m->tensors);
     m->names = mem_array(max, sizeof *m->names);
     if (!m->tensors || !m->names)
-        return no_memory(err);
-    add_rows(m, m->arch->tensors, m->arch->n_tensors, ARCH_NO_LAYER);
+        return random_weights_no_memory(err);
+    random_weights_add_rows(m, m->arch->tensors, m->arch->n_tensors, ARCH_NO_LAYER);
     for (uint32_t i = 0; i < m->config.n_layers; i++)
-        add_rows(m, m->arch->layer_tensors, m->arch->n_layer_tensors, i);
+        random_weights_add_rows(m, m->arch->layer_tensors, m->arch->n_layer_tensors, i);
     return STATUS_OK;
 }
 
@@ -197,7 +198,7 @@ static enum status size_tensors(struct making *m, enum tensor_type type, const c
                                 struct err *err)
 {
     struct gguf *g = NULL;
-    enum status st = assemble(&g, m, path, NULL, err);
+    enum status st = random_weights_assemble(&g, m, path, NULL, err);
     for (size_t i = 0; i < m->n_tensors && !st; i++) {
         struct tensor *t = &m->tensors[i];
         t->type = requantize_choose(g, t, type);
@@ -218,14 +219,14 @@ static enum status size_tensors(struct making *m, enum tensor_type type, const c
 static void random_block(struct making *m, enum tensor_type type, unsigned char *out)
 {
     size_t bytes = tensor_type_block_bytes(type);
-    float value = (float)((double)(next(m) >> 11) * 0x1p-53 - 0.5) * 0.1f;
+    float value = (float)((double)(random_weights_next(m) >> 11) * 0x1p-53 - 0.5) * 0.1f;
     uint16_t half = type == TENSOR_BF16 ? bf16_from_float(value) : half_from_float(value);
     if (type == TENSOR_F32) {
         memcpy(out, &value, sizeof value);
         return;
     }
     for (size_t i = 2; i < bytes; i++)
-        out[i] = (unsigned char)(next(m) >> 56);
+        out[i] = (unsigned char)(random_weights_next(m) >> 56);
     if (bytes > 2) /* a scale */
         half = half_from_float(type == TENSOR_Q8_0 ? 0.05f / 127 : 0.05f / 8);
     memcpy(out, &half, sizeof half);
@@ -233,7 +234,7 @@ static void random_block(struct making *m, enum tensor_type type, unsigned char 
 
 /* Norms of ones, everything else from a pattern of random blocks over and over: copying is what
  * makes billions of them in seconds. */
-static void fill(struct making *m, const struct tensor *t, char *out)
+static void random_weights_fill(struct making *m, const struct tensor *t, char *out)
 {
     static unsigned char pattern[PATTERN * 34]; /* the longest block here, Q8_0's */
     size_t block = tensor_type_block_bytes(t->type), whole = PATTERN * block;
@@ -254,12 +255,12 @@ static enum status fill_tensors(struct making *m, struct err *err)
     size_t at = 0;
     void *p = mmap(NULL, d->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (p == MAP_FAILED)
-        return no_memory(err);
+        return random_weights_no_memory(err);
     madvise(p, d->bytes, MADV_HUGEPAGE);
     d->weights = p;
     for (size_t i = 0; i < m->n_tensors; i++) {
         struct tensor *t = &m->tensors[i];
-        fill(m, t, d->weights + at);
+        random_weights_fill(m, t, d->weights + at);
         t->data = d->weights + at;
         at += (t->size + LINE - 1) / LINE * LINE;
     }
@@ -270,7 +271,8 @@ enum status random_weights_open(struct model_file *out, const char *path, enum t
                                 struct err *err)
 {
     struct making m = {.dummy = mem_zalloc(sizeof *m.dummy), .random = 0x9e3779b97f4a7c15u};
-    enum status st = m.dummy ? read_shape(&m, path, err) : no_memory(err);
+    enum status st =
+        m.dummy ? random_weights_read_shape(&m, path, err) : random_weights_no_memory(err);
     if (!st)
         st = list_tensors(&m, path, err);
     if (!st)
@@ -278,7 +280,7 @@ enum status random_weights_open(struct model_file *out, const char *path, enum t
     if (!st)
         st = fill_tensors(&m, err);
     if (!st)
-        st = assemble(&out->gguf, &m, path, m.dummy, err);
+        st = random_weights_assemble(&out->gguf, &m, path, m.dummy, err);
     out->extra = m.extra;
     if (st)
         dummy_close(m.dummy);

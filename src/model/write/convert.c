@@ -27,7 +27,7 @@ struct writer {
     uint32_t *order; /* (most rows of a query or key matrix) where a row comes from */
 };
 
-static enum status no_memory(struct err *err)
+static enum status convert_no_memory(struct err *err)
 {
     return err_set(err, STATUS_NO_MEMORY, "no memory to write a model");
 }
@@ -107,7 +107,7 @@ static struct tensor target_of(const struct writer *w, const struct tensor *t)
 }
 
 /* Everything before the tensors' data. */
-static enum status write_head(struct writer *w, struct err *err)
+static enum status convert_write_head(struct writer *w, struct err *err)
 {
     const struct gguf *g = w->l->file.gguf;
     struct gguf_build b = {0};
@@ -122,7 +122,7 @@ static enum status write_head(struct writer *w, struct err *err)
     while (!head.failed && head.len % GGUF_BUILD_ALIGNMENT)
         buf_putc(&head, '\0');
     if (!st && head.failed)
-        st = no_memory(err);
+        st = convert_no_memory(err);
     if (!st)
         fwrite(head.data, 1, head.len, w->file);
     buf_fini(&head);
@@ -200,7 +200,7 @@ static enum status write_tensor(struct writer *w, const struct tensor *t, struct
     return st;
 }
 
-static enum status prepare(struct writer *w, struct err *err)
+static enum status convert_prepare(struct writer *w, struct err *err)
 {
     const struct gguf *g = w->l->file.gguf;
     const struct model_config *c = &w->l->model->config;
@@ -213,18 +213,18 @@ static enum status prepare(struct writer *w, struct err *err)
     w->chunk = mem_alloc(w->chunk_size);
     w->order = mem_array((size_t)c->n_heads * c->head_dim, sizeof *w->order);
     if (!w->chunk || !w->order)
-        return no_memory(err);
+        return convert_no_memory(err);
     return pool_create(&w->pool, w->o->n_threads, err);
 }
 
-static enum status write_all(struct writer *w, struct err *err)
+static enum status convert_write_all(struct writer *w, struct err *err)
 {
     const struct gguf *g = w->l->file.gguf;
     enum status st = check_activation(&w->l->file, err);
     if (!st)
-        st = prepare(w, err);
+        st = convert_prepare(w, err);
     if (!st)
-        st = write_head(w, err);
+        st = convert_write_head(w, err);
     for (size_t i = 0; i < gguf_tensor_count(g) && !st; i++)
         st = write_tensor(w, gguf_tensor_at(g, i), err);
     pool_destroy(w->pool);
@@ -235,27 +235,27 @@ static enum status write_all(struct writer *w, struct err *err)
 
 /* --- the file ------------------------------------------------------------------------------- */
 
-static enum status io_error(const char *path, struct err *err)
+static enum status convert_io_error(const char *path, struct err *err)
 {
     return err_set(err, STATUS_IO, "cannot write %s: %s", path, strerror(errno));
 }
 
 /* `part` becomes `path` when all of it is on the disk. */
-static enum status write_file(struct writer *w, const char *part, const char *path,
-                              struct convert_result *out, struct err *err)
+static enum status convert_write_file(struct writer *w, const char *part, const char *path,
+                                      struct convert_result *out, struct err *err)
 {
     w->file = fopen(part, "wb");
     if (!w->file)
-        return io_error(part, err);
-    enum status st = write_all(w, err), whole = loader_check(w->l, err);
+        return convert_io_error(part, err);
+    enum status st = convert_write_all(w, err), whole = loader_check(w->l, err);
     st = whole ? whole : st; /* a write of pages that are gone fails, too */
     if (!st && (fflush(w->file) != 0 || ferror(w->file) || fsync(fileno(w->file)) != 0))
-        st = io_error(part, err);
+        st = convert_io_error(part, err);
     out->bytes = st ? 0 : (size_t)ftell(w->file);
     if (fclose(w->file) != 0 && !st)
-        st = io_error(part, err);
+        st = convert_io_error(part, err);
     if (!st && rename(part, path) != 0)
-        st = io_error(path, err);
+        st = convert_io_error(path, err);
     if (st)
         unlink(part);
     return st;
@@ -269,7 +269,8 @@ enum status convert_write(const struct loader *l, const char *path,
     struct buf part = {0};
     buf_printf(&part, "%s.part", path);
     out->n_tensors = gguf_tensor_count(l->file.gguf);
-    enum status st = part.failed ? no_memory(err) : write_file(&w, buf_str(&part), path, out, err);
+    enum status st = part.failed ? convert_no_memory(err)
+                                 : convert_write_file(&w, buf_str(&part), path, out, err);
     buf_fini(&part);
     return st;
 }

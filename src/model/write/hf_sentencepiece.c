@@ -23,11 +23,11 @@ struct found {
     bool other;
 };
 
-static void read_normalizer(const json_t *n, struct found *f)
+static void hf_sentencepiece_read_normalizer(const json_t *n, struct found *f)
 {
     const json_t *list = json_object_get(n, "normalizers");
     for (size_t i = 0; i < json_array_size(list); i++)
-        read_normalizer(json_array_get(list, i), f);
+        hf_sentencepiece_read_normalizer(json_array_get(list, i), f);
     if (!n || json_is_null(n) || list)
         return;
     if (has_text(n, "type", "Prepend") && has_text(n, "prepend", META) && !f->replaces)
@@ -39,7 +39,7 @@ static void read_normalizer(const json_t *n, struct found *f)
         f->other = true;
 }
 
-static void read_metaspace(const json_t *p, struct found *f)
+static void hf_sentencepiece_read_metaspace(const json_t *p, struct found *f)
 {
     const json_t *add = json_object_get(p, "add_prefix_space"); /* older files */
     f->replaces = true;
@@ -57,7 +57,7 @@ static void read_pre_tokenizer(const json_t *p, struct found *f)
     if (!p || json_is_null(p))
         return;
     if (has_text(p, "type", "Metaspace") && !f->replaces)
-        read_metaspace(p, f);
+        hf_sentencepiece_read_metaspace(p, f);
     else if (!(has_text(p, "type", "Split") && f->replaces &&
                has_text(json_object_get(p, "pattern"), "String", " ")))
         f->other = true;
@@ -66,7 +66,7 @@ static void read_pre_tokenizer(const json_t *p, struct found *f)
 bool hf_sentencepiece_find(const json_t *tokenizer, enum hf_sentencepiece_prefix *out)
 {
     struct found f = {.prefix = HF_SENTENCEPIECE_NEVER};
-    read_normalizer(json_object_get(tokenizer, "normalizer"), &f);
+    hf_sentencepiece_read_normalizer(json_object_get(tokenizer, "normalizer"), &f);
     read_pre_tokenizer(json_object_get(tokenizer, "pre_tokenizer"), &f);
     *out = f.prefix;
     return f.replaces && !f.other;

@@ -24,7 +24,7 @@ struct source {
     bool sentencepiece;
 };
 
-static enum status bad(struct err *err, const char *member, const char *expected)
+static enum status hf_tokenizer_bad(struct err *err, const char *member, const char *expected)
 {
     return err_param(err, STATUS_INVALID, member, "%s: expected %s", member, expected);
 }
@@ -54,7 +54,7 @@ static enum status set_piece(struct source *s, const char *text, const json_t *i
 
 /* Tokens that only tokenizer_config.json adds: {"7": {"content": "<x>", ...}, ...}. What
  * tokenizer.json says of an id wins. */
-static enum status read_decoder(struct source *s, struct err *err)
+static enum status hf_tokenizer_read_decoder(struct source *s, struct err *err)
 {
     const char *key;
     json_t *row, *more = json_object_get(s->config, "added_tokens_decoder");
@@ -83,20 +83,20 @@ static enum status read_pieces(struct source *s, struct err *err)
     json_t *id;
     json_t *vocab = json_object_get(s->model, "vocab");
     if (!json_is_object(vocab))
-        return bad(err, "model.vocab", "an object of tokens and ids");
+        return hf_tokenizer_bad(err, "model.vocab", "an object of tokens and ids");
     json_object_foreach(vocab, text, id)
     {
         enum status st = set_piece(s, text, id, VOCAB_NORMAL, err);
         if (st)
             return st;
     }
-    enum status st = read_decoder(s, err);
+    enum status st = hf_tokenizer_read_decoder(s, err);
     for (size_t i = 0; !st && i < json_array_size(s->added); i++) {
         const json_t *row = json_array_get(s->added, i);
         const char *content = json_string_value(json_object_get(row, "content"));
         bool special = json_is_true(json_object_get(row, "special"));
         if (!content)
-            return bad(err, "added_tokens", "objects with content and id");
+            return hf_tokenizer_bad(err, "added_tokens", "objects with content and id");
         st = set_piece(s, content, json_object_get(row, "id"),
                        special ? VOCAB_CONTROL : VOCAB_USER_DEFINED, err);
     }
@@ -136,7 +136,7 @@ static enum status write_merges(const struct source *s, struct gguf_build *b, st
     struct buf pair = {0};
     size_t n = json_array_size(merges);
     if (!json_is_array(merges) || n > LIMIT_MODEL_MERGES)
-        return bad(err, "model.merges", "an array of pairs");
+        return hf_tokenizer_bad(err, "model.merges", "an array of pairs");
     gguf_build_array(b, "tokenizer.ggml.merges", GGUF_STRING, n);
     bool good = true;
     for (size_t i = 0; i < n && good; i++) {
@@ -151,7 +151,7 @@ static enum status write_merges(const struct source *s, struct gguf_build *b, st
         gguf_build_element_string(b, buf_str(&pair), pair.len);
     }
     buf_fini(&pair);
-    return good ? STATUS_OK : bad(err, "model.merges", "pairs of strings");
+    return good ? STATUS_OK : hf_tokenizer_bad(err, "model.merges", "pairs of strings");
 }
 
 /* --- pre-tokenizer -------------------------------------------------------------------------- */
@@ -174,12 +174,12 @@ static const struct {
 
 /* One line a step: "D1" digits one by one, "B+" bytes after GPT-2's expression, "B" bytes, "S..." a
  * split at an expression, else the type's name. */
-static void describe(const json_t *p, struct buf *out)
+static void hf_tokenizer_describe(const json_t *p, struct buf *out)
 {
     const char *type = json_string_value(json_object_get(p, "type"));
     const json_t *list = json_object_get(p, "pretokenizers");
     for (size_t i = 0; i < json_array_size(list); i++)
-        describe(json_array_get(list, i), out);
+        hf_tokenizer_describe(json_array_get(list, i), out);
     if (!type || list)
         return;
     if (strcmp(type, "Digits") == 0)
@@ -199,7 +199,7 @@ static enum status write_pretok(const struct source *s, struct gguf_build *b, st
 {
     struct buf found = {0};
     const char *name = NULL;
-    describe(json_object_get(s->tokenizer, "pre_tokenizer"), &found);
+    hf_tokenizer_describe(json_object_get(s->tokenizer, "pre_tokenizer"), &found);
     for (size_t i = 0; i < sizeof known / sizeof known[0] && !name; i++)
         if (strncmp(buf_str(&found), known[i].description, strlen(known[i].description)) == 0)
             name = known[i].name;
@@ -310,7 +310,8 @@ static enum status write_sentencepiece(struct source *s, struct gguf_build *b, s
     return st;
 }
 
-static enum status write_tokenizer(struct source *s, struct gguf_build *b, struct err *err)
+static enum status hf_tokenizer_write_tokenizer(struct source *s, struct gguf_build *b,
+                                                struct err *err)
 {
     const char *type = json_string_value(json_object_get(s->model, "type"));
     if (!type || strcmp(type, "BPE") != 0)
@@ -326,8 +327,8 @@ static enum status write_tokenizer(struct source *s, struct gguf_build *b, struc
                                                                     : write_byte_level(s, b, err);
 }
 
-static enum status load(const char *folder, const char *name, size_t limit, bool required,
-                        json_t **out, struct err *err)
+static enum status hf_tokenizer_load(const char *folder, const char *name, size_t limit,
+                                     bool required, json_t **out, struct err *err)
 {
     struct buf path = {0};
     struct stat info;
@@ -345,13 +346,15 @@ enum status hf_tokenizer_write(const char *folder, uint32_t n_vocab, struct gguf
                                struct err *err)
 {
     struct source s = {.n_vocab = n_vocab};
-    enum status st = load(folder, "tokenizer.json", LIMIT_TOKENIZER_BYTES, true, &s.tokenizer, err);
+    enum status st =
+        hf_tokenizer_load(folder, "tokenizer.json", LIMIT_TOKENIZER_BYTES, true, &s.tokenizer, err);
     if (!st)
-        st = load(folder, "tokenizer_config.json", LIMIT_CONFIG_BYTES, false, &s.config, err);
+        st = hf_tokenizer_load(folder, "tokenizer_config.json", LIMIT_CONFIG_BYTES, false,
+                               &s.config, err);
     if (!st) {
         s.model = json_object_get(s.tokenizer, "model");
         s.added = json_object_get(s.tokenizer, "added_tokens");
-        st = write_tokenizer(&s, b, err);
+        st = hf_tokenizer_write_tokenizer(&s, b, err);
         if (st)
             err_context(err, "%s/tokenizer.json", folder);
     }

@@ -20,8 +20,8 @@ static int level_op(const struct jinja_parser *p, size_t level)
     return 0;
 }
 
-static bool add_step(struct jinja_parser *p, struct jinja_parser_list *steps, int op,
-                     struct jinja_node *operand)
+static bool jinja_expr_add_step(struct jinja_parser *p, struct jinja_parser_list *steps, int op,
+                                struct jinja_node *operand)
 {
     struct jinja_node *step = operand ? jinja_parser_node_with(p, NODE_STEP, operand) : NULL;
     if (!step)
@@ -44,7 +44,7 @@ static struct jinja_node *parse_level(struct jinja_parser *p, size_t level)
     chain = jinja_parser_node_with(p, NODE_CHAIN, first);
     while (chain && (op = level_op(p, level)) != 0) {
         p->pos++;
-        if (!add_step(p, &steps, op, parse_level(p, level + 1)))
+        if (!jinja_expr_add_step(p, &steps, op, parse_level(p, level + 1)))
             return NULL;
         chain->b = steps.first;
     }
@@ -79,7 +79,7 @@ static struct jinja_node *parse_compare(struct jinja_parser *p)
         return first;
     node = jinja_parser_node_with(p, NODE_COMPARE, first);
     for (; node && op != 0; op = skip_compare(p)) {
-        if (!add_step(p, &steps, op, parse_level(p, 0)))
+        if (!jinja_expr_add_step(p, &steps, op, parse_level(p, 0)))
             return NULL;
         node->b = steps.first;
     }
@@ -167,9 +167,9 @@ static bool at_tuple_end(const struct jinja_parser *p)
 }
 
 /* One item, or a tuple of several with commas between; `option` is the item's. */
-static struct jinja_node *parse_list(struct jinja_parser *p,
-                                     struct jinja_node *(*parse)(struct jinja_parser *, bool),
-                                     bool option)
+static struct jinja_node *
+jinja_expr_parse_list(struct jinja_parser *p,
+                      struct jinja_node *(*parse)(struct jinja_parser *, bool), bool option)
 {
     struct jinja_node *first = parse(p, option), *tuple;
     struct jinja_parser_list list = {0};
@@ -188,7 +188,7 @@ static struct jinja_node *parse_list(struct jinja_parser *p,
 
 struct jinja_node *jinja_expr_parse_tuple(struct jinja_parser *p, bool with_if)
 {
-    return parse_list(p, jinja_expr_parse, with_if);
+    return jinja_expr_parse_list(p, jinja_expr_parse, with_if);
 }
 
 static struct jinja_node *parse_one_target(struct jinja_parser *p, bool with_attr)
@@ -212,5 +212,5 @@ static struct jinja_node *parse_one_target(struct jinja_parser *p, bool with_att
 
 struct jinja_node *jinja_expr_parse_target(struct jinja_parser *p, bool with_attr)
 {
-    return parse_list(p, parse_one_target, with_attr);
+    return jinja_expr_parse_list(p, parse_one_target, with_attr);
 }

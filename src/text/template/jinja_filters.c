@@ -94,7 +94,7 @@ static bool filter_default(PARAMS)
 }
 
 /* The number that a text is, as int() and float() read it. */
-static bool read_number(struct jinja_value v, double *number)
+static bool jinja_filters_read_number(struct jinja_value v, double *number)
 {
     char text[64];
     char *end;
@@ -120,7 +120,7 @@ static bool filter_int(PARAMS)
         out->type = JINJA_INT;
         return true;
     }
-    if (read_number(self, &number) && number > -9.2e18 && number < 9.2e18)
+    if (jinja_filters_read_number(self, &number) && number > -9.2e18 && number < 9.2e18)
         *out = jinja_int((int64_t)number);
     else
         *out = a->arg[0].type == JINJA_UNSET ? jinja_int(0) : a->arg[0];
@@ -131,7 +131,7 @@ static bool filter_float(PARAMS)
 {
     double number;
     (void)r;
-    if (read_number(self, &number))
+    if (jinja_filters_read_number(self, &number))
         *out = jinja_float(number);
     else
         *out = a->arg[0].type == JINJA_UNSET ? jinja_float(0) : a->arg[0];

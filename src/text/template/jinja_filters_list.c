@@ -37,7 +37,7 @@ static bool filter_last(PARAMS)
 }
 
 /* A copy, with room for `extra` more. */
-static struct jinja_list *copy_list(struct jinja_run *r, struct jinja_value v)
+static struct jinja_list *jinja_filters_list_copy_list(struct jinja_run *r, struct jinja_value v)
 {
     const struct jinja_list *from;
     struct jinja_list *list;
@@ -51,7 +51,7 @@ static struct jinja_list *copy_list(struct jinja_run *r, struct jinja_value v)
 
 static bool filter_list(PARAMS)
 {
-    struct jinja_list *list = copy_list(r, self);
+    struct jinja_list *list = jinja_filters_list_copy_list(r, self);
     (void)a;
     *out = jinja_list_value(list);
     return list != NULL;
@@ -208,7 +208,7 @@ static struct jinja_list *sort_keys(struct jinja_run *r, const struct jinja_list
 static bool filter_sort(PARAMS)
 {
     struct sorter s = {.r = r,
-                       .items = copy_list(r, self),
+                       .items = jinja_filters_list_copy_list(r, self),
                        .reverse = jinja_truth(a->arg[0]),
                        .case_sensitive = jinja_truth(a->arg[1])};
     if (!s.items || !(s.keys = sort_keys(r, s.items, a->arg[2])) || !sort_items(&s))
@@ -230,8 +230,9 @@ static bool filter_dictsort(PARAMS)
 }
 
 /* The first item that no other is less (or, for max, greater) than. */
-static bool extreme(struct jinja_run *r, struct jinja_value self, const struct jinja_args *a,
-                    int sign, struct jinja_value *out)
+static bool jinja_filters_list_extreme(struct jinja_run *r, struct jinja_value self,
+                                       const struct jinja_args *a, int sign,
+                                       struct jinja_value *out)
 {
     const struct jinja_list *list;
     struct jinja_value best, key;
@@ -253,12 +254,12 @@ static bool extreme(struct jinja_run *r, struct jinja_value self, const struct j
 
 static bool filter_min(PARAMS)
 {
-    return extreme(r, self, a, 1, out);
+    return jinja_filters_list_extreme(r, self, a, 1, out);
 }
 
 static bool filter_max(PARAMS)
 {
-    return extreme(r, self, a, -1, out);
+    return jinja_filters_list_extreme(r, self, a, -1, out);
 }
 
 static bool filter_sum(PARAMS)

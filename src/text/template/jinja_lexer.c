@@ -17,12 +17,12 @@ struct lexer {
     size_t cap;
 };
 
-static enum status fail(struct lexer *l, const char *expected)
+static enum status jinja_lexer_fail(struct lexer *l, const char *expected)
 {
     return err_set(l->err, STATUS_INVALID, "line %d: %s", l->line, expected);
 }
 
-static enum status no_memory(struct lexer *l)
+static enum status jinja_lexer_no_memory(struct lexer *l)
 {
     if (l->arena->exhausted)
         return err_set(l->err, STATUS_TOO_LARGE, "line %d: the template needs over %zu bytes",
@@ -30,15 +30,15 @@ static enum status no_memory(struct lexer *l)
     return err_set(l->err, STATUS_NO_MEMORY, "no memory to compile the template");
 }
 
-static enum status push(struct lexer *l, enum jinja_token_kind kind, int op, const char *bytes,
-                        size_t len)
+static enum status jinja_lexer_push(struct lexer *l, enum jinja_token_kind kind, int op,
+                                    const char *bytes, size_t len)
 {
     struct jinja_tokens *out = l->out;
     if (out->count == l->cap) {
         size_t cap = l->cap ? l->cap * 2 : 64;
         struct jinja_token *items = arena_array(l->arena, cap, sizeof *items);
         if (!items)
-            return no_memory(l);
+            return jinja_lexer_no_memory(l);
         if (out->count > 0)
             memcpy(items, out->items, out->count * sizeof *items);
         out->items = items;
@@ -50,7 +50,7 @@ static enum status push(struct lexer *l, enum jinja_token_kind kind, int op, con
 }
 
 /* Moves to `pos`, which is not before l->pos, and counts the lines passed. */
-static void advance(struct lexer *l, size_t pos)
+static void jinja_lexer_advance(struct lexer *l, size_t pos)
 {
     if (pos > l->pos)
         l->at_line_start = l->source[pos - 1] == '\n';
@@ -64,13 +64,13 @@ static bool looking_at(const struct lexer *l, size_t pos, const char *text)
     return n <= l->len - pos && memcmp(l->source + pos, text, n) == 0;
 }
 
-static size_t skip_space(const struct lexer *l, size_t pos)
+static size_t jinja_lexer_skip_space(const struct lexer *l, size_t pos)
 {
     return pos + jinja_utf8_space_prefix(l->source + pos, l->len - pos);
 }
 
 /* The next occurrence of `text` at or after pos, or l->len. */
-static size_t find(const struct lexer *l, size_t pos, const char *text)
+static size_t jinja_lexer_find(const struct lexer *l, size_t pos, const char *text)
 {
     const char *at = memmem(l->source + pos, l->len - pos, text, strlen(text));
     return at ? (size_t)(at - l->source) : l->len;
@@ -90,7 +90,7 @@ static size_t text_end(const struct lexer *l, size_t start, size_t end, char sig
         line--;
     if (line == 0 && !l->at_line_start)
         return end;
-    return skip_space(l, start + line) >= end ? start + line : end;
+    return jinja_lexer_skip_space(l, start + line) >= end ? start + line : end;
 }
 
 static char sign_at(const struct lexer *l, size_t pos)
@@ -103,7 +103,7 @@ static char sign_at(const struct lexer *l, size_t pos)
 static size_t after_tag(const struct lexer *l, size_t pos, char sign, bool trim)
 {
     if (sign == '-')
-        return skip_space(l, pos);
+        return jinja_lexer_skip_space(l, pos);
     if (sign != '+' && trim && pos < l->len && l->source[pos] == '\n')
         return pos + 1;
     return pos;
@@ -111,12 +111,13 @@ static size_t after_tag(const struct lexer *l, size_t pos, char sign, bool trim)
 
 static enum status lex_comment(struct lexer *l, size_t begin)
 {
-    size_t end = find(l, begin, "#}");
+    size_t end = jinja_lexer_find(l, begin, "#}");
     char sign;
     if (end == l->len)
-        return fail(l, "expected '#}' to end the comment, found the end of the template");
+        return jinja_lexer_fail(l,
+                                "expected '#}' to end the comment, found the end of the template");
     sign = end > begin ? sign_at(l, end - 1) : '\0';
-    advance(l, after_tag(l, end + 2, sign, true));
+    jinja_lexer_advance(l, after_tag(l, end + 2, sign, true));
     return STATUS_OK;
 }
 
@@ -126,10 +127,10 @@ static size_t match_word_tag(const struct lexer *l, size_t pos, const char *word
 {
     char end_sign;
     *sign = sign_at(l, pos + 2);
-    pos = skip_space(l, pos + 2 + (*sign != '\0'));
+    pos = jinja_lexer_skip_space(l, pos + 2 + (*sign != '\0'));
     if (!looking_at(l, pos, word))
         return 0;
-    pos = skip_space(l, pos + strlen(word));
+    pos = jinja_lexer_skip_space(l, pos + strlen(word));
     end_sign = sign_at(l, pos);
     if (end_sign == '+' && !trim) /* jinja2 has no +%} behind raw */
         return 0;
@@ -139,8 +140,9 @@ static size_t match_word_tag(const struct lexer *l, size_t pos, const char *word
 
 static enum status lex_raw(struct lexer *l, size_t begin)
 {
-    advance(l, begin);
-    for (size_t pos = find(l, begin, "{%"); pos < l->len; pos = find(l, pos + 2, "{%")) {
+    jinja_lexer_advance(l, begin);
+    for (size_t pos = jinja_lexer_find(l, begin, "{%"); pos < l->len;
+         pos = jinja_lexer_find(l, pos + 2, "{%")) {
         char sign;
         size_t behind = match_word_tag(l, pos, "endraw", &sign, true);
         size_t end;
@@ -148,14 +150,15 @@ static enum status lex_raw(struct lexer *l, size_t begin)
         if (behind == 0)
             continue;
         end = text_end(l, begin, pos, sign, true);
-        st = end > begin ? push(l, TOKEN_TEXT, 0, l->source + begin, end - begin) : STATUS_OK;
-        advance(l, behind);
+        st = end > begin ? jinja_lexer_push(l, TOKEN_TEXT, 0, l->source + begin, end - begin)
+                         : STATUS_OK;
+        jinja_lexer_advance(l, behind);
         return st;
     }
-    return fail(l, "expected '{% endraw %}', found the end of the template");
+    return jinja_lexer_fail(l, "expected '{% endraw %}', found the end of the template");
 }
 
-static int hex_digit(char c)
+static int jinja_lexer_hex_digit(char c)
 {
     if (c >= '0' && c <= '9')
         return c - '0';
@@ -168,7 +171,7 @@ static bool read_hex(const char *text, size_t len, size_t *pos, int digits, uint
 {
     *code = 0;
     for (int i = 0; i < digits; i++, ++*pos) {
-        int digit = *pos < len ? hex_digit(text[*pos]) : -1;
+        int digit = *pos < len ? jinja_lexer_hex_digit(text[*pos]) : -1;
         if (digit < 0)
             return false;
         *code = *code << 4 | (uint32_t)digit;
@@ -185,7 +188,8 @@ static uint32_t read_octal(const char *text, size_t len, size_t *pos)
 }
 
 /* Replaces the escape behind a backslash (text[*pos]); writes at most 5 bytes. False: malformed. */
-static bool unescape(const char *text, size_t len, size_t *pos, char *out, size_t *out_len)
+static bool jinja_lexer_unescape(const char *text, size_t len, size_t *pos, char *out,
+                                 size_t *out_len)
 {
     static const char from[] = "\\'\"abfnrtv", to[] = "\\'\"\a\b\f\n\r\t\v";
     char c = text[*pos];
@@ -221,42 +225,43 @@ static enum status lex_string(struct lexer *l)
     while (end < l->len && l->source[end] != quote)
         end += l->source[end] == '\\' ? 2 : 1;
     if (end >= l->len)
-        return fail(l, "expected a quote to end the string, found the end of the template");
+        return jinja_lexer_fail(
+            l, "expected a quote to end the string, found the end of the template");
     const char *text = l->source + l->pos + 1;
     size_t len = end - l->pos - 1;
     char *out = arena_alloc(l->arena, len + 4);
     if (!out)
-        return no_memory(l);
+        return jinja_lexer_no_memory(l);
     for (size_t pos = 0; pos < len;) {
         if (text[pos] != '\\') {
             out[used++] = text[pos++];
             continue;
         }
         pos++;
-        if (!unescape(text, len, &pos, out, &used))
-            return fail(l, "expected a string escape, found a malformed one");
+        if (!jinja_lexer_unescape(text, len, &pos, out, &used))
+            return jinja_lexer_fail(l, "expected a string escape, found a malformed one");
     }
-    enum status st = push(l, TOKEN_STRING, 0, out, used);
-    advance(l, end + 1);
+    enum status st = jinja_lexer_push(l, TOKEN_STRING, 0, out, used);
+    jinja_lexer_advance(l, end + 1);
     return st;
 }
 
-static bool is_digit(char c)
+static bool jinja_lexer_is_digit(char c)
 {
     return c >= '0' && c <= '9';
 }
 
-static bool is_name(char c)
+static bool jinja_lexer_is_name(char c)
 {
-    return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
-           (uint8_t)c >= 0x80;
+    return jinja_lexer_is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+           c == '_' || (uint8_t)c >= 0x80;
 }
 
 static size_t skip_digits(const struct lexer *l, size_t pos)
 {
     while (pos < l->len &&
-           (is_digit(l->source[pos]) ||
-            (l->source[pos] == '_' && pos + 1 < l->len && is_digit(l->source[pos + 1]))))
+           (jinja_lexer_is_digit(l->source[pos]) || (l->source[pos] == '_' && pos + 1 < l->len &&
+                                                     jinja_lexer_is_digit(l->source[pos + 1]))))
         pos++;
     return pos;
 }
@@ -267,19 +272,20 @@ static enum status lex_number(struct lexer *l)
     enum jinja_token_kind kind = TOKEN_INT;
     bool attribute = l->pos > 0 && l->source[l->pos - 1] == '.'; /* x.0.1 is two subscripts */
     enum status st;
-    if (!attribute && end + 1 < l->len && l->source[end] == '.' && is_digit(l->source[end + 1])) {
+    if (!attribute && end + 1 < l->len && l->source[end] == '.' &&
+        jinja_lexer_is_digit(l->source[end + 1])) {
         kind = TOKEN_FLOAT;
         mark = end = skip_digits(l, end + 1);
     }
     if (!attribute && end < l->len && (l->source[end] | 0x20) == 'e') {
         end += 1 + (sign_at(l, end + 1) != '\0');
-        if (end < l->len && is_digit(l->source[end])) {
+        if (end < l->len && jinja_lexer_is_digit(l->source[end])) {
             kind = TOKEN_FLOAT;
             mark = skip_digits(l, end);
         }
     }
-    st = push(l, kind, 0, l->source + l->pos, mark - l->pos);
-    advance(l, mark);
+    st = jinja_lexer_push(l, kind, 0, l->source + l->pos, mark - l->pos);
+    jinja_lexer_advance(l, mark);
     return st;
 }
 
@@ -287,10 +293,10 @@ static enum status lex_name(struct lexer *l)
 {
     size_t end = l->pos;
     enum status st;
-    while (end < l->len && is_name(l->source[end]))
+    while (end < l->len && jinja_lexer_is_name(l->source[end]))
         end++;
-    st = push(l, TOKEN_NAME, 0, l->source + l->pos, end - l->pos);
-    advance(l, end);
+    st = jinja_lexer_push(l, TOKEN_NAME, 0, l->source + l->pos, end - l->pos);
+    jinja_lexer_advance(l, end);
     return st;
 }
 
@@ -319,8 +325,8 @@ static enum status lex_op(struct lexer *l, int *brackets)
         ++*brackets;
     if (strchr(")]}", op) && *brackets > 0)
         --*brackets;
-    st = push(l, TOKEN_OP, op, l->source + l->pos, len);
-    advance(l, l->pos + len);
+    st = jinja_lexer_push(l, TOKEN_OP, op, l->source + l->pos, len);
+    jinja_lexer_advance(l, l->pos + len);
     return st;
 }
 
@@ -331,8 +337,8 @@ static bool lex_tag_end(struct lexer *l, bool block, enum status *st)
     size_t pos = l->pos + (sign != '\0');
     if ((sign == '+' && !block) || !looking_at(l, pos, block ? "%}" : "}}"))
         return false;
-    *st = push(l, block ? TOKEN_BLOCK_END : TOKEN_PRINT_END, 0, l->source + pos, 2);
-    advance(l, after_tag(l, pos + 2, sign, block));
+    *st = jinja_lexer_push(l, block ? TOKEN_BLOCK_END : TOKEN_PRINT_END, 0, l->source + pos, 2);
+    jinja_lexer_advance(l, after_tag(l, pos + 2, sign, block));
     return true;
 }
 
@@ -342,18 +348,18 @@ static enum status lex_tag(struct lexer *l, bool block)
     int brackets = 0;
     enum status st = STATUS_OK;
     while (st == STATUS_OK) {
-        advance(l, skip_space(l, l->pos));
+        jinja_lexer_advance(l, jinja_lexer_skip_space(l, l->pos));
         if (l->pos >= l->len)
-            return fail(l, block ? "expected '%}', found the end of the template"
-                                 : "expected '}}', found the end of the template");
+            return jinja_lexer_fail(l, block ? "expected '%}', found the end of the template"
+                                             : "expected '}}', found the end of the template");
         char c = l->source[l->pos];
         if (brackets == 0 && lex_tag_end(l, block, &st))
             return st;
         if (c == '"' || c == '\'')
             st = lex_string(l);
-        else if (is_digit(c))
+        else if (jinja_lexer_is_digit(c))
             st = lex_number(l);
-        else if (is_name(c))
+        else if (jinja_lexer_is_name(c))
             st = lex_name(l);
         else
             st = lex_op(l, &brackets);
@@ -383,16 +389,16 @@ static enum status lex_part(struct lexer *l)
     if (mark != '\0')
         end = text_end(l, start, tag, sign, mark != '{');
     if (end > start)
-        st = push(l, TOKEN_TEXT, 0, l->source + start, end - start);
-    advance(l, tag);
+        st = jinja_lexer_push(l, TOKEN_TEXT, 0, l->source + start, end - start);
+    jinja_lexer_advance(l, tag);
     if (st != STATUS_OK || mark == '\0')
         return st;
     if (mark == '#')
         return lex_comment(l, tag + 2 + (sign != '\0'));
     if (mark == '%' && (raw = match_word_tag(l, tag, "raw", &sign, false)) != 0)
         return lex_raw(l, raw);
-    st = push(l, mark == '%' ? TOKEN_BLOCK : TOKEN_PRINT, 0, l->source + tag, 2);
-    advance(l, tag + 2 + (sign != '\0'));
+    st = jinja_lexer_push(l, mark == '%' ? TOKEN_BLOCK : TOKEN_PRINT, 0, l->source + tag, 2);
+    jinja_lexer_advance(l, tag + 2 + (sign != '\0'));
     return st == STATUS_OK ? lex_tag(l, mark == '%') : st;
 }
 
@@ -401,7 +407,7 @@ static enum status normalize(struct lexer *l, const char *source, size_t len)
 {
     char *copy = arena_alloc(l->arena, len + 1);
     if (!copy)
-        return no_memory(l);
+        return jinja_lexer_no_memory(l);
     for (size_t i = 0; i < len; i++) {
         if (source[i] == '\r' && i + 1 < len && source[i + 1] == '\n')
             continue;
@@ -425,5 +431,5 @@ enum status jinja_lexer_run(struct arena *arena, const char *source, size_t len,
     st = normalize(&l, source, len);
     while (st == STATUS_OK && l.pos < l.len)
         st = lex_part(&l);
-    return st == STATUS_OK ? push(&l, TOKEN_END, 0, "", 0) : st;
+    return st == STATUS_OK ? jinja_lexer_push(&l, TOKEN_END, 0, "", 0) : st;
 }

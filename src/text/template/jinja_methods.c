@@ -15,8 +15,9 @@
     struct jinja_run *r, struct jinja_value self, const struct jinja_args *a,                      \
         struct jinja_value *out
 
-static bool strip(struct jinja_run *r, struct jinja_value self, const struct jinja_args *a,
-                  bool left, bool right, struct jinja_value *out)
+static bool jinja_methods_strip(struct jinja_run *r, struct jinja_value self,
+                                const struct jinja_args *a, bool left, bool right,
+                                struct jinja_value *out)
 {
     const struct jinja_string *chars = NULL;
     if (!jinja_is_missing(a->arg[0]) && !jinja_builtin_string(r, a->arg[0], "chars", &chars))
@@ -26,21 +27,22 @@ static bool strip(struct jinja_run *r, struct jinja_value self, const struct jin
 
 static bool str_strip(PARAMS)
 {
-    return strip(r, self, a, true, true, out);
+    return jinja_methods_strip(r, self, a, true, true, out);
 }
 
 static bool str_lstrip(PARAMS)
 {
-    return strip(r, self, a, true, false, out);
+    return jinja_methods_strip(r, self, a, true, false, out);
 }
 
 static bool str_rstrip(PARAMS)
 {
-    return strip(r, self, a, false, true, out);
+    return jinja_methods_strip(r, self, a, false, true, out);
 }
 
-static bool split(struct jinja_run *r, struct jinja_value self, const struct jinja_args *a,
-                  bool from_right, struct jinja_value *out)
+static bool jinja_methods_split(struct jinja_run *r, struct jinja_value self,
+                                const struct jinja_args *a, bool from_right,
+                                struct jinja_value *out)
 {
     const struct jinja_string *sep = NULL;
     int64_t max;
@@ -53,12 +55,12 @@ static bool split(struct jinja_run *r, struct jinja_value self, const struct jin
 
 static bool str_split(PARAMS)
 {
-    return split(r, self, a, false, out);
+    return jinja_methods_split(r, self, a, false, out);
 }
 
 static bool str_rsplit(PARAMS)
 {
-    return split(r, self, a, true, out);
+    return jinja_methods_split(r, self, a, true, out);
 }
 
 static bool str_splitlines(PARAMS)

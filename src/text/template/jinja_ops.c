@@ -244,8 +244,8 @@ static bool add_strings(struct jinja_run *r, struct jinja_value a, struct jinja_
                                       : jinja_text_concat(r, a.s, b.s, out);
 }
 
-static bool repeat(struct jinja_run *r, struct jinja_value v, int64_t times,
-                   struct jinja_value *out)
+static bool jinja_ops_repeat(struct jinja_run *r, struct jinja_value v, int64_t times,
+                             struct jinja_value *out)
 {
     if (v.type != JINJA_STRING)
         return repeat_list(r, v, times, out);
@@ -269,9 +269,9 @@ bool jinja_ops_binary(struct jinja_run *r, int op, struct jinja_value a, struct 
     if (jinja_is_number(a) && jinja_is_number(b))
         return float_binary(r, op, jinja_number(a), jinja_number(b), out);
     if (op == '*' && (a.type == JINJA_STRING || jinja_is_list(a)) && jinja_integer(b, &y))
-        return repeat(r, a, y, out);
+        return jinja_ops_repeat(r, a, y, out);
     if (op == '*' && (b.type == JINJA_STRING || jinja_is_list(b)) && jinja_integer(a, &x))
-        return repeat(r, b, x, out);
+        return jinja_ops_repeat(r, b, x, out);
     return fail_types(r, name, a, b);
 }
 

@@ -125,8 +125,8 @@ void jinja_parser_add(struct jinja_parser_list *list, struct jinja_node *node)
 }
 
 /* The slot of the name, or the empty one where it belongs. */
-static struct jinja_name **find_slot(struct jinja_name **names, size_t slots, uint32_t hash,
-                                     const char *bytes, size_t len)
+static struct jinja_name **jinja_parser_find_slot(struct jinja_name **names, size_t slots,
+                                                  uint32_t hash, const char *bytes, size_t len)
 {
     for (size_t i = hash & (slots - 1);; i = (i + 1) & (slots - 1)) {
         struct jinja_name *name = names[i];
@@ -149,7 +149,7 @@ static bool grow_names(struct jinja_parser *p)
     for (size_t i = 0; i < p->name_slots; i++) {
         struct jinja_name *name = p->names[i];
         if (name)
-            *find_slot(names, slots, name->hash, name->s.bytes, name->s.len) = name;
+            *jinja_parser_find_slot(names, slots, name->hash, name->s.bytes, name->s.len) = name;
     }
     p->names = names;
     p->name_slots = slots;
@@ -162,7 +162,7 @@ const struct jinja_name *jinja_parser_intern(struct jinja_parser *p, const char 
     struct jinja_name **slot, *name;
     if (!grow_names(p))
         return NULL;
-    slot = find_slot(p->names, p->name_slots, hash, bytes, len);
+    slot = jinja_parser_find_slot(p->names, p->name_slots, hash, bytes, len);
     if (*slot)
         return *slot;
     name = arena_array(p->arena, 1, sizeof *name);

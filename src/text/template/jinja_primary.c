@@ -92,7 +92,7 @@ static bool parse_items(struct jinja_parser *p, char close, struct jinja_node **
     return jinja_parser_expect_op(p, close);
 }
 
-static struct jinja_node *parse_list(struct jinja_parser *p)
+static struct jinja_node *jinja_primary_parse_list(struct jinja_parser *p)
 {
     struct jinja_node *node = jinja_parser_node(p, NODE_LIST);
     p->pos++;
@@ -134,7 +134,7 @@ static struct jinja_node *parse_parentheses(struct jinja_parser *p)
     return node && jinja_parser_expect_op(p, ')') ? node : NULL;
 }
 
-static struct jinja_node *parse_name(struct jinja_parser *p)
+static struct jinja_node *jinja_primary_parse_name(struct jinja_parser *p)
 {
     static const struct {
         const char *word;
@@ -160,7 +160,7 @@ static struct jinja_node *parse_primary(struct jinja_parser *p)
 {
     const struct jinja_token *t = jinja_parser_peek(p);
     if (t->kind == TOKEN_NAME)
-        return parse_name(p);
+        return jinja_primary_parse_name(p);
     if (t->kind == TOKEN_STRING)
         return parse_string(p);
     if (t->kind == TOKEN_INT || t->kind == TOKEN_FLOAT)
@@ -168,7 +168,7 @@ static struct jinja_node *parse_primary(struct jinja_parser *p)
     if (jinja_parser_at_op(p, '('))
         return parse_parentheses(p);
     if (jinja_parser_at_op(p, '['))
-        return parse_list(p);
+        return jinja_primary_parse_list(p);
     if (jinja_parser_at_op(p, '{'))
         return parse_dict(p);
     jinja_parser_fail(p, "an expression");

@@ -60,7 +60,7 @@ bool jinja_enter(struct jinja_run *r)
     return jinja_step(r);
 }
 
-static bool no_memory(struct jinja_run *r)
+static bool jinja_run_no_memory(struct jinja_run *r)
 {
     if (r->arena.exhausted)
         return jinja_fail(r, STATUS_TOO_LARGE, "expected at most %u bytes of values, found more",
@@ -72,7 +72,7 @@ void *jinja_alloc(struct jinja_run *r, size_t size)
 {
     void *p = arena_alloc(&r->arena, size);
     if (!p)
-        no_memory(r);
+        jinja_run_no_memory(r);
     return p;
 }
 
@@ -80,6 +80,6 @@ void *jinja_array(struct jinja_run *r, size_t count, size_t size)
 {
     void *p = arena_array(&r->arena, count, size);
     if (!p)
-        no_memory(r);
+        jinja_run_no_memory(r);
     return p;
 }

@@ -80,7 +80,7 @@ bool jinja_scope_lookup(struct jinja_run *r, const struct jinja_name *name, stru
     return true;
 }
 
-static void swap(struct jinja_run *r, struct jinja_saved *saved)
+static void jinja_scope_swap(struct jinja_run *r, struct jinja_saved *saved)
 {
     struct jinja_binding *now = &r->bindings[saved->name->id], old = saved->binding;
     saved->binding = *now;
@@ -96,7 +96,7 @@ uint32_t jinja_scope_hide(struct jinja_run *r, uint32_t scope)
         struct jinja_saved *saved = &r->saved[i - 1];
         if (saved->hidden != 0)
             continue;
-        swap(r, saved);
+        jinja_scope_swap(r, saved);
         saved->hidden = hidden;
     }
     if (jinja_work(r, r->n_saved - i))
@@ -114,6 +114,6 @@ void jinja_scope_unhide(struct jinja_run *r, uint32_t hidden)
         if (r->saved[i].hidden != hidden)
             continue;
         r->saved[i].hidden = 0;
-        swap(r, &r->saved[i]);
+        jinja_scope_swap(r, &r->saved[i]);
     }
 }

@@ -146,8 +146,8 @@ bool jinja_strings_replace(struct jinja_run *r, const struct jinja_string *s,
     return false;
 }
 
-static bool add_part(struct jinja_run *r, struct jinja_list *list, const struct jinja_string *s,
-                     size_t start, size_t end)
+static bool jinja_strings_add_part(struct jinja_run *r, struct jinja_list *list,
+                                   const struct jinja_string *s, size_t start, size_t end)
 {
     struct jinja_value part;
     return jinja_step(r) && jinja_text_slice(r, s, start, end, &part) &&
@@ -162,14 +162,14 @@ static bool split_at(struct jinja_run *r, const struct jinja_string *s,
         size_t at = jinja_text_find(s, sep, start);
         if (at == SIZE_MAX)
             break;
-        if (!add_part(r, list, s, start, at))
+        if (!jinja_strings_add_part(r, list, s, start, at))
             return false;
         start = at + sep->len;
     }
-    return add_part(r, list, s, start, s->len);
+    return jinja_strings_add_part(r, list, s, start, s->len);
 }
 
-static size_t skip_space(const struct jinja_string *s, size_t pos)
+static size_t jinja_strings_skip_space(const struct jinja_string *s, size_t pos)
 {
     return pos + jinja_utf8_space_prefix(s->bytes + pos, s->len - pos);
 }
@@ -188,14 +188,15 @@ static size_t skip_word(const struct jinja_string *s, size_t pos)
 static bool split_words(struct jinja_run *r, const struct jinja_string *s, int64_t max,
                         struct jinja_list *list)
 {
-    size_t pos = skip_space(s, 0);
+    size_t pos = jinja_strings_skip_space(s, 0);
     for (; pos < s->len && max != 0; max--) {
         size_t end = skip_word(s, pos);
-        if (!add_part(r, list, s, pos, end))
+        if (!jinja_strings_add_part(r, list, s, pos, end))
             return false;
-        pos = skip_space(s, end);
+        pos = jinja_strings_skip_space(s, end);
     }
-    return pos >= s->len || add_part(r, list, s, pos, jinja_utf8_trimmed_len(s->bytes, s->len));
+    return pos >= s->len ||
+           jinja_strings_add_part(r, list, s, pos, jinja_utf8_trimmed_len(s->bytes, s->len));
 }
 
 static bool check_separator(struct jinja_run *r, const struct jinja_string *sep)
@@ -228,7 +229,7 @@ bool jinja_strings_rsplit(struct jinja_run *r, const struct jinja_string *s,
         return true;
     surplus = list->count - (size_t)max - 1;
     last = list->items[surplus].s;
-    if (!jinja_text_slice(r, s, !sep ? skip_space(s, 0) : 0,
+    if (!jinja_text_slice(r, s, !sep ? jinja_strings_skip_space(s, 0) : 0,
                           (size_t)(last->bytes - s->bytes) + last->len, &list->items[surplus]))
         return false;
     list->items += surplus;
@@ -248,14 +249,14 @@ bool jinja_strings_lines(struct jinja_run *r, const struct jinja_string *s, bool
             continue;
         if (s->bytes[i] == '\r' && i + 1 < s->len && s->bytes[i + 1] == '\n')
             i++;
-        if (!add_part(r, list, s, start, keep_ends ? i + 1 : end))
+        if (!jinja_strings_add_part(r, list, s, start, keep_ends ? i + 1 : end))
             return false;
         start = i + 1;
     }
     if (!list || !jinja_work(r, s->len))
         return false;
     *out = jinja_list_value(list);
-    return start >= s->len || add_part(r, list, s, start, s->len);
+    return start >= s->len || jinja_strings_add_part(r, list, s, start, s->len);
 }
 
 static bool write_joined(struct jinja_run *r, struct jinja_out *out, const struct jinja_list *list,

@@ -3,7 +3,7 @@
 
 #include "text/template/jinja_ops.h"
 
-static bool answer(struct jinja_value *out, bool b)
+static bool jinja_tests_answer(struct jinja_value *out, bool b)
 {
     *out = jinja_bool(b);
     return true;
@@ -13,7 +13,7 @@ static bool answer(struct jinja_value *out, bool b)
 #define TYPES(x)                                                                                   \
     (void)r;                                                                                       \
     (void)a;                                                                                       \
-    return answer(out, ((x)&1u << self.type) != 0)
+    return jinja_tests_answer(out, ((x)&1u << self.type) != 0)
 #define PARAMS                                                                                     \
     struct jinja_run *r, struct jinja_value self, const struct jinja_args *a,                      \
         struct jinja_value *out
@@ -85,18 +85,18 @@ static bool test_true(PARAMS)
 {
     (void)r;
     (void)a;
-    return answer(out, self.type == JINJA_BOOL && self.b);
+    return jinja_tests_answer(out, self.type == JINJA_BOOL && self.b);
 }
 
 static bool test_false(PARAMS)
 {
     (void)r;
     (void)a;
-    return answer(out, self.type == JINJA_BOOL && !self.b);
+    return jinja_tests_answer(out, self.type == JINJA_BOOL && !self.b);
 }
 
-static bool compare(struct jinja_run *r, int op, struct jinja_value x, struct jinja_value y,
-                    struct jinja_value *out)
+static bool jinja_tests_compare(struct jinja_run *r, int op, struct jinja_value x,
+                                struct jinja_value y, struct jinja_value *out)
 {
     bool holds = false;
     bool ok = jinja_ops_compare(r, op, x, y, &holds);
@@ -106,44 +106,44 @@ static bool compare(struct jinja_run *r, int op, struct jinja_value x, struct ji
 
 static bool test_eq(PARAMS)
 {
-    return compare(r, OP_EQ, self, a->arg[0], out);
+    return jinja_tests_compare(r, OP_EQ, self, a->arg[0], out);
 }
 
 static bool test_ne(PARAMS)
 {
-    return compare(r, OP_NE, self, a->arg[0], out);
+    return jinja_tests_compare(r, OP_NE, self, a->arg[0], out);
 }
 
 static bool test_lt(PARAMS)
 {
-    return compare(r, '<', self, a->arg[0], out);
+    return jinja_tests_compare(r, '<', self, a->arg[0], out);
 }
 
 static bool test_le(PARAMS)
 {
-    return compare(r, OP_LE, self, a->arg[0], out);
+    return jinja_tests_compare(r, OP_LE, self, a->arg[0], out);
 }
 
 static bool test_gt(PARAMS)
 {
-    return compare(r, '>', self, a->arg[0], out);
+    return jinja_tests_compare(r, '>', self, a->arg[0], out);
 }
 
 static bool test_ge(PARAMS)
 {
-    return compare(r, OP_GE, self, a->arg[0], out);
+    return jinja_tests_compare(r, OP_GE, self, a->arg[0], out);
 }
 
 static bool test_in(PARAMS)
 {
-    return compare(r, OP_IN, self, a->arg[0], out);
+    return jinja_tests_compare(r, OP_IN, self, a->arg[0], out);
 }
 
 static bool test_sameas(PARAMS)
 {
     if (self.type != a->arg[0].type)
-        return answer(out, false);
-    return compare(r, OP_EQ, self, a->arg[0], out);
+        return jinja_tests_answer(out, false);
+    return jinja_tests_compare(r, OP_EQ, self, a->arg[0], out);
 }
 
 static bool remainder_is(struct jinja_run *r, struct jinja_value v, struct jinja_value divisor,
@@ -151,7 +151,7 @@ static bool remainder_is(struct jinja_run *r, struct jinja_value v, struct jinja
 {
     struct jinja_value left;
     return jinja_ops_binary(r, '%', v, divisor, &left) &&
-           compare(r, OP_EQ, left, jinja_int(wanted), out);
+           jinja_tests_compare(r, OP_EQ, left, jinja_int(wanted), out);
 }
 
 static bool test_odd(PARAMS)

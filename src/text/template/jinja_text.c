@@ -163,7 +163,7 @@ bool jinja_capture_end(struct jinja_run *r, struct jinja_capture *c, struct jinj
 }
 
 /* Room for len bytes in both buffers. */
-static bool reserve(struct jinja_run *r, struct jinja_out *out, size_t len)
+static bool jinja_text_reserve(struct jinja_run *r, struct jinja_out *out, size_t len)
 {
     if (buf_reserve(out->text, len) && (!out->origin || buf_reserve(out->origin, len)))
         return jinja_work(r, len);
@@ -189,7 +189,7 @@ bool jinja_out_string(struct jinja_run *r, struct jinja_out *out, const struct j
 {
     if (s->len == 0)
         return true;
-    if (!reserve(r, out, s->len))
+    if (!jinja_text_reserve(r, out, s->len))
         return false;
     buf_append(out->text, s->bytes, s->len);
     if (out->origin) {

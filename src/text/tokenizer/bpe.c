@@ -74,7 +74,7 @@ static void free_words(struct bpe_scratch *s)
     mem_free(s->queue.nodes);
 }
 
-static bool reserve(struct bpe_scratch *s, size_t len)
+static bool bpe_reserve(struct bpe_scratch *s, size_t len)
 {
     if (len <= s->cap)
         return true;
@@ -165,7 +165,7 @@ static void merge_pair(const struct bpe *b, const struct word *w, struct bpe_scr
 
 /* --- ids ------------------------------------------------------------------------------------ */
 
-static bool put(const struct bpe *b, struct bpe_scratch *s, int32_t id, struct tokens *out)
+static bool bpe_put(const struct bpe *b, struct bpe_scratch *s, int32_t id, struct tokens *out)
 {
     bool unk = id == b->rules.unk;
     bool skip = id < 0 || (unk && b->rules.fuse_unk && s->after_unk);
@@ -174,13 +174,13 @@ static bool put(const struct bpe *b, struct bpe_scratch *s, int32_t id, struct t
 }
 
 /* A character that has no token and did not merge: its bytes' tokens, or the unknown one. */
-static bool put_unknown(const struct bpe *b, struct bpe_scratch *s, const char *bytes, size_t len,
-                        struct tokens *out)
+static bool bpe_put_unknown(const struct bpe *b, struct bpe_scratch *s, const char *bytes,
+                            size_t len, struct tokens *out)
 {
     if (!can_fall_back(b, bytes, len))
-        return put(b, s, b->rules.unk, out);
+        return bpe_put(b, s, b->rules.unk, out);
     for (size_t i = 0; i < len; i++)
-        if (!put(b, s, b->byte_ids[(unsigned char)bytes[i]], out))
+        if (!bpe_put(b, s, b->byte_ids[(unsigned char)bytes[i]], out))
             return false;
     return true;
 }
@@ -192,8 +192,8 @@ static bool put_symbols(const struct bpe *b, const struct word *w, struct bpe_sc
     for (uint32_t i = 0, next; i != NO_SYMBOL; i = next) {
         next = symbols[i].next;
         size_t len = (next == NO_SYMBOL ? w->len : next) - i;
-        bool done = symbols[i].id < 0 && !b->merges ? put_unknown(b, s, w->bytes + i, len, out)
-                                                    : put(b, s, symbols[i].id, out);
+        bool done = symbols[i].id < 0 && !b->merges ? bpe_put_unknown(b, s, w->bytes + i, len, out)
+                                                    : bpe_put(b, s, symbols[i].id, out);
         if (!done)
             return false;
     }
@@ -203,7 +203,7 @@ static bool put_symbols(const struct bpe *b, const struct word *w, struct bpe_sc
 static bool encode_part(const struct bpe *b, const struct word *w, struct bpe_scratch *s,
                         struct tokens *out)
 {
-    if (!reserve(s, w->len))
+    if (!bpe_reserve(s, w->len))
         return false;
     load_word(b, w, s);
     /* There are fewer than len keys at first; each merge takes one, adds at most two and removes a
@@ -227,8 +227,8 @@ static struct bpe_cached *cache_slot(const struct bpe_scratch *s, const char *wo
 }
 
 /* Puts what an equal word became; *done says whether there was one. */
-static bool put_cached(const struct bpe_cached *c, const struct word *w, struct bpe_scratch *s,
-                       struct tokens *out, bool *done)
+static bool bpe_put_cached(const struct bpe_cached *c, const struct word *w, struct bpe_scratch *s,
+                           struct tokens *out, bool *done)
 {
     *done = c->n > 0 && c->len == w->len && memcmp(c->word, w->bytes, w->len) == 0;
     for (int i = 0; *done && i < c->n; i++)
@@ -240,8 +240,8 @@ static bool put_cached(const struct bpe_cached *c, const struct word *w, struct 
 }
 
 /* Words with unknown parts are not kept: what they become depends on the word before. */
-static void keep(const struct bpe *b, struct bpe_cached *c, const struct word *w,
-                 const int32_t *ids, size_t n)
+static void bpe_keep(const struct bpe *b, struct bpe_cached *c, const struct word *w,
+                     const int32_t *ids, size_t n)
 {
     if (n == 0 || n > CACHE_IDS)
         return;
@@ -263,14 +263,14 @@ static bool encode_cached(const struct bpe *b, const struct word *w, struct bpe_
         return encode_part(b, w, s, out);
     struct bpe_cached *c = cache_slot(s, w->bytes, w->len);
     bool after_unk = s->after_unk;
-    if (!put_cached(c, w, s, out, &done))
+    if (!bpe_put_cached(c, w, s, out, &done))
         return false;
     if (done)
         return true;
     if (!encode_part(b, w, s, out))
         return false;
     if (!after_unk)
-        keep(b, c, w, out->ids + before, out->count - before);
+        bpe_keep(b, c, w, out->ids + before, out->count - before);
     return true;
 }
 

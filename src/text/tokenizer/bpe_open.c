@@ -129,7 +129,7 @@ static void note_joins(struct bpe *b, const char *key, size_t len)
     }
 }
 
-static enum status open_common(struct bpe *b, struct err *err)
+static enum status bpe_open_open_common(struct bpe *b, struct err *err)
 {
     open_bytes(b);
     if (!b->rules.characters)
@@ -152,7 +152,7 @@ enum status bpe_open(struct bpe *b, const struct vocab *v, const struct bpe_rule
     *b = (struct bpe){.vocab = v, .rules = *rules};
     enum status status = open_merges(b, merges, err);
     if (status == STATUS_OK)
-        status = open_common(b, err);
+        status = bpe_open_open_common(b, err);
     if (status != STATUS_OK)
         bpe_close(b);
     return status;
@@ -164,7 +164,7 @@ enum status bpe_open_scored(struct bpe *b, const struct vocab *v, const struct b
     *b = (struct bpe){.vocab = v, .rules = *rules};
     enum status status = open_ranks(b, scores, err);
     if (status == STATUS_OK)
-        status = open_common(b, err);
+        status = bpe_open_open_common(b, err);
     if (status != STATUS_OK)
         bpe_close(b);
     return status;

@@ -18,7 +18,7 @@ struct run {
     struct err *err;
 };
 
-static enum status no_memory(struct err *err)
+static enum status normalize_no_memory(struct err *err)
 {
     return err_set(err, STATUS_NO_MEMORY, "no memory to normalize a text");
 }
@@ -26,7 +26,7 @@ static enum status no_memory(struct err *err)
 /* --- writing -------------------------------------------------------------------------------- */
 
 /* text[from, from + n) as it is. */
-static void copy(const struct run *r, size_t from, size_t n)
+static void normalize_copy(const struct run *r, size_t from, size_t n)
 {
     buf_append(&r->out->bytes, r->text + from, n);
     if (r->trusted)
@@ -34,7 +34,8 @@ static void copy(const struct run *r, size_t from, size_t n)
 }
 
 /* n bytes in place of text[from, from + from_n). */
-static void put(const struct run *r, const char *bytes, size_t n, size_t from, size_t from_n)
+static void normalize_put(const struct run *r, const char *bytes, size_t n, size_t from,
+                          size_t from_n)
 {
     char trusted = 1;
     buf_append(&r->out->bytes, bytes, n);
@@ -48,7 +49,7 @@ static void put(const struct run *r, const char *bytes, size_t n, size_t from, s
 
 /* --- the normalization forms ---------------------------------------------------------------- */
 
-static bool reserve(struct normalize_scratch *s, size_t count)
+static bool normalize_reserve(struct normalize_scratch *s, size_t count)
 {
     if (count <= s->cap)
         return true;
@@ -126,7 +127,7 @@ static bool decompose(const struct run *r, size_t from, size_t n, size_t *count)
     *count = 0;
     for (size_t at = from; at < from + n; at += step) {
         int boundary = 0;
-        if (!reserve(s, *count + MOST))
+        if (!normalize_reserve(s, *count + MOST))
             return false;
         (void)utf8_step(r->text + at, r->len - at, &step);
         utf8proc_ssize_t wrote =
@@ -143,7 +144,7 @@ static enum status compose(const struct run *r, size_t from, size_t n)
 {
     size_t count;
     if (!decompose(r, from, n, &count) || !sort_all_marks(r->scratch->code_points, count))
-        return no_memory(r->err);
+        return normalize_no_memory(r->err);
     if (options_of(r->step->kind) & UTF8PROC_COMPOSE) {
         utf8proc_ssize_t left = utf8proc_normalize_utf32(
             r->scratch->code_points, (utf8proc_ssize_t)count, options_of(r->step->kind));
@@ -167,8 +168,8 @@ static enum status compose(const struct run *r, size_t from, size_t n)
     out->len = before; /* the same bytes again, now with what they are made of */
     char *again = mem_strndup(out->data + before, wrote);
     if (!again)
-        return no_memory(r->err);
-    put(r, again, wrote, from, n);
+        return normalize_no_memory(r->err);
+    normalize_put(r, again, wrote, from, n);
     mem_free(again);
     return STATUS_OK;
 }
@@ -184,7 +185,7 @@ static enum status run_form(const struct run *r)
         while (end < r->len && (unsigned char)r->text[end] < plain)
             end++;
         if (end == r->len) {
-            copy(r, at, end - at);
+            normalize_copy(r, at, end - at);
             break;
         }
         size_t last = end; /* the plain character that what follows may compose with */
@@ -192,7 +193,7 @@ static enum status run_form(const struct run *r)
             do
                 last--;
             while (last > at && ((unsigned char)r->text[last] & 0xc0) == 0x80);
-        copy(r, at, last - at);
+        normalize_copy(r, at, last - at);
         while (
             end < r->len && (unsigned char)r->text[end] >= 0x80 &&
             ((unsigned char)r->text[end] >= plain || ((unsigned char)r->text[end] & 0xc0) == 0x80))
@@ -212,20 +213,20 @@ static enum status run_lowercase(const struct run *r)
         utf8proc_int32_t c = (utf8proc_int32_t)utf8_code_point(r->text + at, n);
         utf8proc_uint8_t bytes[4];
         if (c == 0x130) { /* the one whose small letter is two code points */
-            put(r, "i\xcc\x87", 3, at, n);
+            normalize_put(r, "i\xcc\x87", 3, at, n);
             continue;
         }
         utf8proc_int32_t lower = utf8proc_tolower(c);
         if (lower == c)
-            copy(r, at, n);
+            normalize_copy(r, at, n);
         else
-            put(r, (char *)bytes, (size_t)utf8proc_encode_char(lower, bytes), at, n);
+            normalize_put(r, (char *)bytes, (size_t)utf8proc_encode_char(lower, bytes), at, n);
     }
     return STATUS_OK;
 }
 
 /* Unicode's White_Space. */
-static bool is_space(uint32_t c)
+static bool normalize_is_space(uint32_t c)
 {
     return (c >= 9 && c <= 13) || c == ' ' || c == 0x85 || c == 0xa0 || c == 0x1680 ||
            (c >= 0x2000 && c <= 0x200a) || c == 0x2028 || c == 0x2029 || c == 0x202f ||
@@ -237,7 +238,7 @@ static enum status run_strip(const struct run *r)
     size_t first = r->len, last = 0, n;
     for (size_t at = 0; at < r->len; at += n) {
         (void)utf8_step(r->text + at, r->len - at, &n);
-        if (is_space(utf8_code_point(r->text + at, n)))
+        if (normalize_is_space(utf8_code_point(r->text + at, n)))
             continue;
         first = at < first ? at : first;
         last = at + n;
@@ -247,15 +248,15 @@ static enum status run_strip(const struct run *r)
     if (!r->step->right && first < r->len)
         last = r->len;
     if (first < last)
-        copy(r, first, last - first);
+        normalize_copy(r, first, last - first);
     return STATUS_OK;
 }
 
 static enum status run_prepend(const struct run *r)
 {
     if (r->len > 0)
-        put(r, r->step->to, strlen(r->step->to), 0, 1);
-    copy(r, 0, r->len);
+        normalize_put(r, r->step->to, strlen(r->step->to), 0, 1);
+    normalize_copy(r, 0, r->len);
     return STATUS_OK;
 }
 
@@ -266,10 +267,10 @@ static enum status run_replace_text(const struct run *r)
     while (at < r->len) {
         const char *found = memmem(r->text + at, r->len - at, from, n);
         size_t place = found ? (size_t)(found - r->text) : r->len;
-        copy(r, at, place - at);
+        normalize_copy(r, at, place - at);
         at = place;
         if (found) {
-            put(r, to, to_len, place, n);
+            normalize_put(r, to, to_len, place, n);
             at += n;
         }
     }
@@ -281,14 +282,14 @@ static enum status run_replace(const struct run *r)
     if (r->step->from)
         return run_replace_text(r);
     struct regex_scratch *s = regex_scratch_open();
-    enum status status = s ? STATUS_OK : no_memory(r->err);
+    enum status status = s ? STATUS_OK : normalize_no_memory(r->err);
     for (size_t at = 0, start, end; status == STATUS_OK && at < r->len; at = end) {
         status = regex_find(r->step->regex, s, r->text, r->len, at, &start, &end, r->err);
         if (status != STATUS_OK)
             break;
-        copy(r, at, start - at);
+        normalize_copy(r, at, start - at);
         if (start < end)
-            put(r, r->step->to, strlen(r->step->to), start, end - start);
+            normalize_put(r, r->step->to, strlen(r->step->to), start, end - start);
     }
     regex_scratch_close(s);
     return status;
@@ -304,8 +305,8 @@ static enum status run_one_space(const struct run *r)
             continue;
         }
         if (pending)
-            put(r, " ", 1, at - 1, 1);
-        copy(r, at, 1);
+            normalize_put(r, " ", 1, at - 1, 1);
+        normalize_copy(r, at, 1);
         pending = false;
     }
     return STATUS_OK;
@@ -325,17 +326,17 @@ static enum status (*const runs[])(const struct run *r) = {
 
 /* --- all of them ---------------------------------------------------------------------------- */
 
-static enum status repair(const struct run *r)
+static enum status normalize_repair(const struct run *r)
 {
     size_t n;
     for (size_t at = 0; at < r->len; at += n) {
         n = utf8_valid_prefix(r->text + at, r->len - at);
         if (n > 0) {
-            copy(r, at, n);
+            normalize_copy(r, at, n);
             continue;
         }
         (void)utf8_step(r->text + at, r->len - at, &n);
-        put(r, UTF8_REPLACEMENT, UTF8_REPLACEMENT_LEN, at, n);
+        normalize_put(r, UTF8_REPLACEMENT, UTF8_REPLACEMENT_LEN, at, n);
     }
     return STATUS_OK;
 }
@@ -349,7 +350,7 @@ static enum status take_step(struct run *r, enum status (*step)(const struct run
     buf_clear(&r->out->trusted);
     enum status status = step(r);
     if (status == STATUS_OK && (r->out->bytes.failed || r->out->trusted.failed))
-        status = no_memory(r->err);
+        status = normalize_no_memory(r->err);
     r->text = buf_str(&r->out->bytes);
     r->len = r->out->bytes.len;
     if (r->trusted)
@@ -364,7 +365,7 @@ enum status normalize_run(const struct normalize *n, struct normalize_scratch *s
     struct run r = {.scratch = s, .text = text, .len = len, .trusted = trusted, .err = err};
     enum status status = STATUS_OK;
     if (utf8_valid_prefix(text, len) < len)
-        status = take_step(&r, repair);
+        status = take_step(&r, normalize_repair);
     for (int i = 0; status == STATUS_OK && i < n->n_steps; i++) {
         r.step = &n->steps[i];
         status = take_step(&r, runs[r.step->kind]);
@@ -385,7 +386,7 @@ void normalize_scratch_fini(struct normalize_scratch *s)
     *s = (struct normalize_scratch){0};
 }
 
-static void close_step(struct normalize_step *step)
+static void normalize_close_step(struct normalize_step *step)
 {
     mem_free(step->from);
     mem_free(step->to);
@@ -398,13 +399,13 @@ enum status normalize_add(struct normalize *n, struct normalize_step step, struc
         n->steps[n->n_steps++] = step;
         return STATUS_OK;
     }
-    close_step(&step);
+    normalize_close_step(&step);
     return err_set(err, STATUS_UNSUPPORTED, "expected at most %d normalizers", NORMALIZE_STEPS);
 }
 
 void normalize_close(struct normalize *n)
 {
     for (int i = 0; i < n->n_steps; i++)
-        close_step(&n->steps[i]);
+        normalize_close_step(&n->steps[i]);
     *n = (struct normalize){0};
 }

@@ -32,7 +32,7 @@ struct pretok *pretok_new(void)
     return mem_zalloc(sizeof(struct pretok));
 }
 
-static void close_step(struct pretok_step *step)
+static void pretok_close_step(struct pretok_step *step)
 {
     regex_close(step->regex);
     mem_free(step->replacement);
@@ -46,7 +46,7 @@ enum status pretok_add(struct pretok *p, struct pretok_step step, struct err *er
             p->settled = p->n_steps;
         return STATUS_OK;
     }
-    close_step(&step);
+    pretok_close_step(&step);
     return err_set(err, STATUS_UNSUPPORTED, "expected at most %d pre-tokenizers", PRETOK_STEPS);
 }
 
@@ -63,7 +63,7 @@ void pretok_close(struct pretok *p)
     if (!p)
         return;
     for (int i = 0; i < p->n_steps; i++)
-        close_step(&p->steps[i]);
+        pretok_close_step(&p->steps[i]);
     mem_free(p);
 }
 
@@ -123,8 +123,8 @@ static bool joins(const struct pending *p, enum pretok_behavior behavior, bool i
     }
 }
 
-static enum status flush(const struct split *s, int level, const struct pretok_text *t,
-                         struct pending *p)
+static enum status pretok_flush(const struct split *s, int level, const struct pretok_text *t,
+                                struct pending *p)
 {
     bool any = p->any;
     p->any = false;
@@ -132,8 +132,8 @@ static enum status flush(const struct split *s, int level, const struct pretok_t
 }
 
 /* A match, or what lies between two. */
-static enum status take(const struct split *s, int level, const struct pretok_text *t,
-                        struct pending *p, size_t from, size_t end, bool is_match)
+static enum status pretok_take(const struct split *s, int level, const struct pretok_text *t,
+                               struct pending *p, size_t from, size_t end, bool is_match)
 {
     const struct pretok_step *step = &s->pretok->steps[level];
     enum status status = STATUS_OK;
@@ -148,7 +148,7 @@ static enum status take(const struct split *s, int level, const struct pretok_te
         p->is_match = is_match;
         return STATUS_OK;
     }
-    status = flush(s, level, t, p);
+    status = pretok_flush(s, level, t, p);
     *p = (struct pending){from, end, is_match, true};
     return status;
 }
@@ -162,11 +162,11 @@ static enum status split_by_regex(const struct split *s, int level, const struct
         status = regex_find(step->regex, s->scratch->regex, t->bytes, t->len, from, &start, &end,
                             s->err);
         if (status == STATUS_OK)
-            status = take(s, level, t, &pending, from, start, false);
+            status = pretok_take(s, level, t, &pending, from, start, false);
         if (status == STATUS_OK)
-            status = take(s, level, t, &pending, start, end, true);
+            status = pretok_take(s, level, t, &pending, start, end, true);
     }
-    return status == STATUS_OK ? flush(s, level, t, &pending) : status;
+    return status == STATUS_OK ? pretok_flush(s, level, t, &pending) : status;
 }
 
 static bool begins_with(const struct pretok_text *t, const char *text)

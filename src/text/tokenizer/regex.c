@@ -116,7 +116,7 @@ static void read_class_start(struct reader *r)
     r->in_class = true;
 }
 
-static enum status read_one(struct reader *r, struct err *err)
+static enum status regex_read_one(struct reader *r, struct err *err)
 {
     char c = r->pattern[r->at], next = r->at + 1 < r->len ? r->pattern[r->at + 1] : '\0';
     if (c == '\\')
@@ -153,7 +153,7 @@ static enum status translate(struct buf *out, const char *pattern, size_t len, c
     enum status status = STATUS_OK;
     r.len = len;
     while (status == STATUS_OK && r.at < r.len)
-        status = read_one(&r, err);
+        status = regex_read_one(&r, err);
     if (status == STATUS_OK && out->failed)
         status = err_set(err, STATUS_NO_MEMORY, "no memory for a regular expression");
     return status;

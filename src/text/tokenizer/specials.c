@@ -7,7 +7,7 @@
 #include <string.h>
 #include <utf8proc.h>
 
-static int compare(const void *left, const void *right)
+static int specials_compare(const void *left, const void *right)
 {
     const struct special *a = left, *b = right;
     int order = memcmp(a->text, b->text, a->len < b->len ? a->len : b->len);
@@ -21,8 +21,8 @@ static unsigned char byte_at(const struct specials *s, uint32_t i, size_t depth)
     return (unsigned char)s->list[i].text[depth];
 }
 
-static enum status copy_list(struct specials *s, const struct special *list, uint32_t count,
-                             struct err *err)
+static enum status specials_copy_list(struct specials *s, const struct special *list,
+                                      uint32_t count, struct err *err)
 {
     size_t total = 0;
     for (uint32_t i = 0; i < count; i++)
@@ -46,12 +46,12 @@ enum status specials_open(struct specials *s, const struct special *list, uint32
 {
     uint32_t at = 0;
     *s = (struct specials){0};
-    enum status status = copy_list(s, list, count, err);
+    enum status status = specials_copy_list(s, list, count, err);
     if (status != STATUS_OK) {
         specials_close(s);
         return status;
     }
-    qsort(s->list, count, sizeof *s->list, compare);
+    qsort(s->list, count, sizeof *s->list, specials_compare);
     for (int byte = 0; byte < 256; byte++) {
         s->first[byte] = at;
         while (at < count && byte_at(s, at, 0) == byte)
@@ -108,7 +108,7 @@ static const struct special *match_at(const struct specials *s, const struct spe
     return best;
 }
 
-static bool is_space(const char *bytes, size_t n)
+static bool specials_is_space(const char *bytes, size_t n)
 {
     uint32_t c = utf8_code_point(bytes, n);
     return (c >= 9 && c <= 13) || c == 0x85 ||
@@ -117,7 +117,7 @@ static bool is_space(const char *bytes, size_t n)
 }
 
 /* Letters, marks, decimal digits and connectors: what \w is. */
-static bool is_word(const char *bytes, size_t n)
+static bool specials_is_word(const char *bytes, size_t n)
 {
     utf8proc_category_t c = utf8proc_category((utf8proc_int32_t)utf8_code_point(bytes, n));
     return (c >= UTF8PROC_CATEGORY_LU && c <= UTF8PROC_CATEGORY_ND) || c == UTF8PROC_CATEGORY_PC;
@@ -136,24 +136,24 @@ static size_t character_before(const struct specials_text *t, size_t from, size_
 static bool stands_alone(const struct specials_text *t, size_t start, size_t end)
 {
     size_t before = character_before(t, 0, start), n;
-    if (before > 0 && is_word(t->bytes + start - before, before))
+    if (before > 0 && specials_is_word(t->bytes + start - before, before))
         return false;
     return end == t->len || utf8_step(t->bytes + end, t->len - end, &n) != UTF8_WHOLE ||
-           !is_word(t->bytes + end, n);
+           !specials_is_word(t->bytes + end, n);
 }
 
 /* Takes in the white space beside a match, where its token asks for it. */
-static struct specials_match widen(const struct specials_text *t, const struct special *found,
-                                   size_t from, size_t start)
+static struct specials_match specials_widen(const struct specials_text *t,
+                                            const struct special *found, size_t from, size_t start)
 {
     struct specials_match m = {found, start, start + found->len};
     size_t n;
     while (found->left && (n = character_before(t, from, m.start)) > 0 &&
-           is_space(t->bytes + m.start - n, n))
+           specials_is_space(t->bytes + m.start - n, n))
         m.start -= n;
     while (found->right && m.end < t->len &&
            utf8_step(t->bytes + m.end, t->len - m.end, &n) == UTF8_WHOLE &&
-           is_space(t->bytes + m.end, n))
+           specials_is_space(t->bytes + m.end, n))
         m.end += n;
     return m;
 }
@@ -170,7 +170,7 @@ struct specials_match specials_next(const struct specials *s, const struct speci
         if (!found)
             continue;
         if (!found->single_word || stands_alone(t, at, at + found->len))
-            return widen(t, found, from, at);
+            return specials_widen(t, found, from, at);
         n = found->len;
     }
     return (struct specials_match){NULL, t->len, t->len};

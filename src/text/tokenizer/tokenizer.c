@@ -76,7 +76,7 @@ void tokenizer_close(struct tokenizer *t)
 
 /* --- encoding ------------------------------------------------------------------------------- */
 
-static enum status no_memory(struct err *err)
+static enum status tokenizer_no_memory(struct err *err)
 {
     return err_set(err, STATUS_NO_MEMORY, "no memory to tokenize a text");
 }
@@ -86,7 +86,7 @@ static enum status not_pushed(const struct encoder *e, struct err *err)
 {
     if (e->out->over)
         return err_set(err, STATUS_TOO_LARGE, "the text has more than %zu tokens", e->out->most);
-    return no_memory(err);
+    return tokenizer_no_memory(err);
 }
 
 /* Where no byte is lost, there are at least as many tokens as the longest piece fits into it. */
@@ -114,7 +114,7 @@ static enum status encode_word(void *ctx, const char *word, size_t len, struct e
     return done ? STATUS_OK : not_pushed(e, err);
 }
 
-static enum status push(struct encoder *e, int32_t id, struct err *err)
+static enum status tokenizer_push(struct encoder *e, int32_t id, struct err *err)
 {
     return tokens_push(e->out, id) ? STATUS_OK : not_pushed(e, err);
 }
@@ -136,7 +136,7 @@ static enum status encode_plain(struct encoder *e, const struct specials_text *r
         struct pretok_text part = {text.bytes + at, m.start - at, first && at == 0};
         status = pretok_split(t->pretok, e->pretok, &part, encode_word, e, err);
         if (status == STATUS_OK && m.special)
-            status = push(e, m.special->id, err);
+            status = tokenizer_push(e, m.special->id, err);
         at = m.end;
     }
     return status;
@@ -152,7 +152,7 @@ static enum status encode_text(struct encoder *e, const struct specials_text *te
                                      .trusted = text->trusted ? text->trusted + at : NULL};
         status = encode_plain(e, &part, at == 0, err);
         if (status == STATUS_OK && m.special)
-            status = push(e, m.special->id, err);
+            status = tokenizer_push(e, m.special->id, err);
         at = m.end;
     }
     return status;
@@ -162,7 +162,7 @@ static enum status push_all(struct encoder *e, const struct tokens *ids, struct 
 {
     enum status status = STATUS_OK;
     for (size_t i = 0; status == STATUS_OK && i < ids->count; i++)
-        status = push(e, ids->ids[i], err);
+        status = tokenizer_push(e, ids->ids[i], err);
     return status;
 }
 
@@ -180,7 +180,7 @@ enum status tokenizer_encode(const struct tokenizer *t, const char *text, size_t
                        INT32_MAX / 4, len);
     e.pretok = pretok_scratch_open();
     if (!e.pretok)
-        return no_memory(err);
+        return tokenizer_no_memory(err);
     if (len >= LONG_TEXT)
         bpe_remember(&e.bpe);
     if (add)

@@ -33,7 +33,7 @@ struct defaults {
     int32_t bos, eos, unk; /* -1: none */
 };
 
-static enum status no_memory(struct err *err)
+static enum status tokenizer_gguf_no_memory(struct err *err)
 {
     return err_set(err, STATUS_NO_MEMORY, "no memory for a tokenizer");
 }
@@ -103,8 +103,8 @@ static enum status number_array(const struct gguf *g, const char *key, bool floa
 }
 
 /* Files without types have only normal tokens. */
-static enum status read_types(const struct gguf *g, struct vocab_entry *entries, uint32_t count,
-                              struct err *err)
+static enum status tokenizer_gguf_read_types(const struct gguf *g, struct vocab_entry *entries,
+                                             uint32_t count, struct err *err)
 {
     const struct gguf_value *types;
     enum status status = number_array(g, KEY_TYPES, false, count, &types, err);
@@ -127,8 +127,8 @@ static bool is_literal(enum vocab_type type, bool byte_level)
     return type != VOCAB_NORMAL && type != VOCAB_USER_DEFINED;
 }
 
-static enum status read_vocab(struct tokenizer *t, const struct gguf *g, bool byte_level,
-                              struct err *err)
+static enum status tokenizer_gguf_read_vocab(struct tokenizer *t, const struct gguf *g,
+                                             bool byte_level, struct err *err)
 {
     struct vocab_rules rules = {.what = KEY_TOKENS, .byte_level = byte_level, .bytes = true};
     const struct gguf_value *tokens;
@@ -139,13 +139,13 @@ static enum status read_vocab(struct tokenizer *t, const struct gguf *g, bool by
     uint32_t count = (uint32_t)tokens->count;
     struct vocab_entry *entries = mem_array(count, sizeof *entries);
     if (!entries)
-        return no_memory(err);
+        return tokenizer_gguf_no_memory(err);
     for (uint32_t i = 0; i < count; i++) {
         struct gguf_string text = gguf_array_string(tokens, i, &cursor);
         entries[i].text = text.bytes;
         entries[i].len = text.len > UINT32_MAX ? UINT32_MAX : (uint32_t)text.len;
     }
-    status = read_types(g, entries, count, err);
+    status = tokenizer_gguf_read_types(g, entries, count, err);
     for (uint32_t i = 0; i < count; i++)
         entries[i].literal = is_literal(entries[i].type, byte_level);
     if (!byte_level) {
@@ -181,15 +181,15 @@ static bool takes_space(const struct gguf *g, const char *text, size_t len)
     return true;
 }
 
-static enum status open_specials(struct tokenizer *t, const struct gguf *g, bool byte_level,
-                                 struct err *err)
+static enum status tokenizer_gguf_open_specials(struct tokenizer *t, const struct gguf *g,
+                                                bool byte_level, struct err *err)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < t->vocab.count; i++)
         count += is_special(t->vocab.types[i]);
     struct special *list = mem_array((size_t)count + 1, sizeof *list);
     if (!list)
-        return no_memory(err);
+        return tokenizer_gguf_no_memory(err);
     count = 0;
     for (uint32_t i = 0; i < t->vocab.count; i++) {
         size_t len;
@@ -218,11 +218,11 @@ static enum status push_added(struct tokens *to, bool add, int32_t id, const cha
         return STATUS_OK;
     if (id < 0)
         return err_param(err, STATUS_INVALID, key, "%s is true: expected %s, absent", flag, key);
-    return tokens_push(to, id) ? STATUS_OK : no_memory(err);
+    return tokens_push(to, id) ? STATUS_OK : tokenizer_gguf_no_memory(err);
 }
 
-static enum status read_added(struct tokenizer *t, const struct gguf *g, const struct defaults *d,
-                              struct err *err)
+static enum status tokenizer_gguf_read_added(struct tokenizer *t, const struct gguf *g,
+                                             const struct defaults *d, struct err *err)
 {
     bool add_bos, add_eos;
     t->bos = d->bos < (int32_t)t->vocab.count ? d->bos : -1;
@@ -266,12 +266,13 @@ static enum status read_end_ids(struct tokenizer *t, const struct gguf *g, struc
     return STATUS_OK;
 }
 
-static enum status read_ends(struct tokenizer *t, const struct gguf *g, struct err *err)
+static enum status tokenizer_gguf_read_ends(struct tokenizer *t, const struct gguf *g,
+                                            struct err *err)
 {
     static const char *const keys[] = {KEY_EOT, KEY_EOM};
     t->is_end = mem_array(t->vocab.count, sizeof *t->is_end);
     if (!t->is_end)
-        return no_memory(err);
+        return tokenizer_gguf_no_memory(err);
     if (t->eos >= 0)
         t->is_end[t->eos] = true;
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
@@ -287,16 +288,16 @@ static enum status read_ends(struct tokenizer *t, const struct gguf *g, struct e
 }
 
 /* What comes before the model, for every kind. */
-static enum status open_common(struct tokenizer *t, const struct gguf *g, const struct defaults *d,
-                               struct err *err)
+static enum status tokenizer_gguf_open_common(struct tokenizer *t, const struct gguf *g,
+                                              const struct defaults *d, struct err *err)
 {
-    enum status status = read_vocab(t, g, d->byte_level, err);
+    enum status status = tokenizer_gguf_read_vocab(t, g, d->byte_level, err);
     if (status == STATUS_OK)
-        status = open_specials(t, g, d->byte_level, err);
+        status = tokenizer_gguf_open_specials(t, g, d->byte_level, err);
     if (status == STATUS_OK)
-        status = read_added(t, g, d, err);
+        status = tokenizer_gguf_read_added(t, g, d, err);
     if (status == STATUS_OK)
-        status = read_ends(t, g, err);
+        status = tokenizer_gguf_read_ends(t, g, err);
     return status;
 }
 
@@ -322,7 +323,8 @@ struct merges {
 };
 
 /* "left right" */
-static bool next_merge(void *ctx, uint32_t rank, struct bpe_text *left, struct bpe_text *right)
+static bool tokenizer_gguf_next_merge(void *ctx, uint32_t rank, struct bpe_text *left,
+                                      struct bpe_text *right)
 {
     struct merges *merges = ctx;
     struct gguf_string line = gguf_array_string(merges->value, rank, &merges->cursor);
@@ -340,13 +342,13 @@ static enum status open_byte_level(struct tokenizer *t, const struct gguf *g, st
     struct bpe_rules rules = {.unk = -1};
     struct pretok_traits traits;
     struct merges merges = {0};
-    struct bpe_list list = {.next = next_merge, .ctx = &merges};
+    struct bpe_list list = {.next = tokenizer_gguf_next_merge, .ctx = &merges};
     enum status status = open_pretok(t, g, &traits, err);
     if (status != STATUS_OK)
         return status;
     d.add_bos = traits.add_bos;
     rules.whole_words = traits.whole_words;
-    status = open_common(t, g, &d, err);
+    status = tokenizer_gguf_open_common(t, g, &d, err);
     if (status == STATUS_OK && traits.nfc)
         status = normalize_add(&t->normalize, (struct normalize_step){.kind = NORMALIZE_NFC}, err);
     if (status == STATUS_OK)
@@ -362,13 +364,14 @@ static enum status open_byte_level(struct tokenizer *t, const struct gguf *g, st
 
 /* --- SentencePiece -------------------------------------------------------------------------- */
 
-static enum status add_step(struct tokenizer *t, enum normalize_kind kind, const char *from,
-                            const char *to, struct err *err)
+static enum status tokenizer_gguf_add_step(struct tokenizer *t, enum normalize_kind kind,
+                                           const char *from, const char *to, struct err *err)
 {
     struct normalize_step step = {.kind = kind, .from = mem_strdup(from), .to = mem_strdup(to)};
     enum status status = normalize_add(&t->normalize, step, err);
-    return status == STATUS_OK && ((from && !step.from) || (to && !step.to)) ? no_memory(err)
-                                                                             : status;
+    return status == STATUS_OK && ((from && !step.from) || (to && !step.to))
+               ? tokenizer_gguf_no_memory(err)
+               : status;
 }
 
 /* Where convert wrote how a folder's Metaspace puts the first space. */
@@ -386,7 +389,7 @@ static enum status add_metaspace(struct tokenizer *t, const struct gguf *g, stru
                          TOKENIZER_METASPACE ": expected 'first' or 'always', found '%.*s'",
                          when.len > 100 ? 100 : (int)when.len, when.bytes);
     step.replacement = mem_strdup(META);
-    return step.replacement ? pretok_add(t->pretok, step, err) : no_memory(err);
+    return step.replacement ? pretok_add(t->pretok, step, err) : tokenizer_gguf_no_memory(err);
 }
 
 /* Spaces become U+2581; a text begins with one. */
@@ -402,16 +405,16 @@ static enum status open_spaces(struct tokenizer *t, const struct gguf *g, bool a
     if (status == STATUS_OK)
         status = read_flag(g, KEY_CLEAN, &clean, err);
     if (status == STATUS_OK && clean)
-        status = add_step(t, NORMALIZE_ONE_SPACE, NULL, NULL, err);
+        status = tokenizer_gguf_add_step(t, NORMALIZE_ONE_SPACE, NULL, NULL, err);
     t->strip_first = add_space;
     if (status == STATUS_OK && !(t->pretok = pretok_new()))
-        status = no_memory(err);
+        status = tokenizer_gguf_no_memory(err);
     if (status != STATUS_OK || gguf_value(g, TOKENIZER_METASPACE))
         return status ? status : add_metaspace(t, g, err);
     if (add_space)
-        status = add_step(t, NORMALIZE_PREPEND, NULL, META, err);
+        status = tokenizer_gguf_add_step(t, NORMALIZE_PREPEND, NULL, META, err);
     if (status == STATUS_OK)
-        status = add_step(t, NORMALIZE_REPLACE, " ", META, err);
+        status = tokenizer_gguf_add_step(t, NORMALIZE_REPLACE, " ", META, err);
     return status;
 }
 
@@ -428,7 +431,7 @@ static enum status read_scores(struct tokenizer *t, const struct gguf *g, float 
         return status;
     *out = mem_array(t->vocab.count, sizeof **out);
     if (!*out)
-        return no_memory(err);
+        return tokenizer_gguf_no_memory(err);
     for (uint32_t i = 0; i < t->vocab.count; i++) {
         (*out)[i] = (float)gguf_number(scores, i);
         if (!isfinite((*out)[i]))
@@ -440,7 +443,7 @@ static enum status read_scores(struct tokenizer *t, const struct gguf *g, float 
 }
 
 /* The first token of type unknown where the file names none. */
-static int32_t find_unknown(const struct tokenizer *t)
+static int32_t tokenizer_gguf_find_unknown(const struct tokenizer *t)
 {
     for (uint32_t i = 0; i < t->vocab.count; i++)
         if (t->vocab.types[i] == VOCAB_UNKNOWN)
@@ -455,9 +458,9 @@ static enum status open_llama(struct tokenizer *t, const struct gguf *g, struct 
         .add_bos = true, .add_space = true, .bos = 1, .eos = 2, .unk = -1};
     struct bpe_rules rules = {.characters = true, .byte_fallback = true, .fuse_unk = true};
     float *scores = NULL;
-    enum status status = open_common(t, g, &d, err);
+    enum status status = tokenizer_gguf_open_common(t, g, &d, err);
     if (t->unk < 0)
-        t->unk = find_unknown(t);
+        t->unk = tokenizer_gguf_find_unknown(t);
     rules.unk = t->unk;
     if (status == STATUS_OK)
         status = open_spaces(t, g, d.add_space, err);
@@ -475,9 +478,9 @@ static enum status open_t5(struct tokenizer *t, const struct gguf *g, struct err
     static const struct defaults d = {
         .add_eos = true, .add_space = true, .bos = -1, .eos = 1, .unk = -1};
     float *scores = NULL;
-    enum status status = open_common(t, g, &d, err);
+    enum status status = tokenizer_gguf_open_common(t, g, &d, err);
     if (t->unk < 0)
-        t->unk = find_unknown(t);
+        t->unk = tokenizer_gguf_find_unknown(t);
     if (status == STATUS_OK && t->unk < 0)
         status = err_param(err, STATUS_NOT_FOUND, KEY_UNK,
                            KEY_UNK ": expected the id of the unknown token, absent");
@@ -486,7 +489,7 @@ static enum status open_t5(struct tokenizer *t, const struct gguf *g, struct err
     if (status == STATUS_OK)
         status = read_scores(t, g, &scores, err);
     if (status == STATUS_OK && !(t->scores = mem_array(t->vocab.count, sizeof *t->scores)))
-        status = no_memory(err);
+        status = tokenizer_gguf_no_memory(err);
     for (uint32_t i = 0; status == STATUS_OK && i < t->vocab.count; i++)
         t->scores[i] = (double)scores[i];
     mem_free(scores);
@@ -525,7 +528,7 @@ enum status tokenizer_open(struct tokenizer **out, const struct gguf *g, struct 
                          model.len > 100 ? 100 : (int)model.len, model.bytes);
     struct tokenizer *t = mem_zalloc(sizeof *t);
     if (!t)
-        return no_memory(err);
+        return tokenizer_gguf_no_memory(err);
     status = kinds[kind].open(t, g, err);
     if (status != STATUS_OK) {
         tokenizer_close(t);

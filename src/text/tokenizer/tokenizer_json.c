@@ -20,7 +20,8 @@ struct collected {
     uint32_t n_added;
 };
 
-static enum status parse(const struct json_reader *r, const char *text, size_t len, json_t **out)
+static enum status tokenizer_json_parse(const struct json_reader *r, const char *text, size_t len,
+                                        json_t **out)
 {
     json_error_t fault;
     *out = json_loadb(text, len, JSON_REJECT_DUPLICATES, &fault);
@@ -160,8 +161,8 @@ static void keep_added(struct collected *c, const struct added *added)
 
 /* tokenizer.json's added_tokens, and those that only tokenizer_config.json's added_tokens_decoder
  * has. */
-static enum status read_added(struct json_reader *r, const struct json_place *root,
-                              const struct json_place *config, struct collected *c)
+static enum status tokenizer_json_read_added(struct json_reader *r, const struct json_place *root,
+                                             const struct json_place *config, struct collected *c)
 {
     struct json_place list = tokenizer_json_member(root, "added_tokens");
     struct json_place more = tokenizer_json_member(config, "added_tokens_decoder");
@@ -258,7 +259,7 @@ static enum status open_normalized(struct tokenizer *t, struct special *list, ui
     return status;
 }
 
-static enum status open_specials(struct json_reader *r, const struct collected *c)
+static enum status tokenizer_json_open_specials(struct json_reader *r, const struct collected *c)
 {
     struct special *list = mem_array(2 * (size_t)c->n_added + 1, sizeof *list);
     struct special *normalized = list + c->n_added;
@@ -306,7 +307,8 @@ struct merges {
 };
 
 /* "left right" or ["left", "right"]. */
-static bool next_merge(void *ctx, uint32_t rank, struct bpe_text *left, struct bpe_text *right)
+static bool tokenizer_json_next_merge(void *ctx, uint32_t rank, struct bpe_text *left,
+                                      struct bpe_text *right)
 {
     const struct merges *merges = ctx;
     const json_t *merge = json_array_get(merges->list, rank);
@@ -349,7 +351,7 @@ static enum status open_bpe(struct json_reader *r, const struct json_place *mode
     struct json_place list = tokenizer_json_member(model, "merges");
     struct bpe_rules rules = {.characters = !r->rules.byte_level, .unk = t->unk};
     struct merges merges = {list.value};
-    struct bpe_list all = {.next = next_merge, .ctx = &merges, .last_counts = true};
+    struct bpe_list all = {.next = tokenizer_json_next_merge, .ctx = &merges, .last_counts = true};
     enum status status = refuse_parts(r, model);
     if (status == STATUS_OK)
         status = tokenizer_json_bool(r, model, "byte_fallback", &rules.byte_fallback);
@@ -423,7 +425,7 @@ static enum status open_vocab(struct json_reader *r, const struct json_place *ro
     struct collected c = {0};
     enum status status = count_vocab(r, &vocab, &c.count);
     if (status == STATUS_OK)
-        status = read_added(r, root, config, &c);
+        status = tokenizer_json_read_added(r, root, config, &c);
     if (status == STATUS_OK && c.count == 0)
         status = tokenizer_json_expected(r, &vocab, "one token at least");
     if (status == STATUS_OK && !(c.entries = mem_array(c.count, sizeof *c.entries)))
@@ -438,13 +440,13 @@ static enum status open_vocab(struct json_reader *r, const struct json_place *ro
         status = vocab_open(&r->tokenizer->vocab, c.entries, c.count, &r->rules, r->err);
     }
     if (status == STATUS_OK)
-        status = open_specials(r, &c);
+        status = tokenizer_json_open_specials(r, &c);
     mem_free(c.entries);
     mem_free(c.added);
     return status;
 }
 
-static enum status open_model(struct json_reader *r, const struct json_place *model)
+static enum status tokenizer_json_open_model(struct json_reader *r, const struct json_place *model)
 {
     bool merges = json_object_get(model->value, "merges") != NULL;
     const char *type = merges ? "BPE" : "Unigram"; /* old files do not say */
@@ -504,7 +506,8 @@ static enum status read_chat_template(struct json_reader *r, const struct json_p
     return r->tokenizer->chat_template ? STATUS_OK : tokenizer_json_no_memory(r);
 }
 
-static enum status read_config(struct json_reader *r, const struct json_place *config)
+static enum status tokenizer_json_read_config(struct json_reader *r,
+                                              const struct json_place *config)
 {
     struct tokenizer *t = r->tokenizer;
     r->file = "tokenizer_config.json";
@@ -520,7 +523,8 @@ static enum status read_config(struct json_reader *r, const struct json_place *c
     return status;
 }
 
-static enum status read_ends(struct json_reader *r, const struct tokenizer_json *files)
+static enum status tokenizer_json_read_ends(struct json_reader *r,
+                                            const struct tokenizer_json *files)
 {
     struct tokenizer *t = r->tokenizer;
     t->is_end = mem_array(t->vocab.count, sizeof *t->is_end);
@@ -541,8 +545,9 @@ static enum status read_ends(struct json_reader *r, const struct tokenizer_json 
 
 /* --- opening -------------------------------------------------------------------------------- */
 
-static enum status read_all(struct json_reader *r, const struct json_place *root,
-                            const struct json_place *config, const struct tokenizer_json *files)
+static enum status tokenizer_json_read_all(struct json_reader *r, const struct json_place *root,
+                                           const struct json_place *config,
+                                           const struct tokenizer_json *files)
 {
     struct json_place model = tokenizer_json_member(root, "model");
     struct json_place post = tokenizer_json_member(root, "post_processor");
@@ -552,13 +557,13 @@ static enum status read_all(struct json_reader *r, const struct json_place *root
     if (status == STATUS_OK)
         status = open_vocab(r, root, config, &model);
     if (status == STATUS_OK)
-        status = open_model(r, &model);
+        status = tokenizer_json_open_model(r, &model);
     if (status == STATUS_OK)
         status = tokenizer_json_around(r, &post);
     if (status == STATUS_OK)
-        status = read_config(r, config);
+        status = tokenizer_json_read_config(r, config);
     if (status == STATUS_OK)
-        status = read_ends(r, files);
+        status = tokenizer_json_read_ends(r, files);
     return status;
 }
 
@@ -567,19 +572,19 @@ enum status tokenizer_open_json(struct tokenizer **out, const struct tokenizer_j
 {
     struct json_reader r = {.file = "tokenizer.json", .err = err};
     json_t *root = NULL, *config = NULL;
-    enum status status = parse(&r, files->text, files->len, &root);
+    enum status status = tokenizer_json_parse(&r, files->text, files->len, &root);
     r.tokenizer = mem_zalloc(sizeof *r.tokenizer);
     if (status == STATUS_OK && !r.tokenizer)
         status = tokenizer_json_no_memory(&r);
     if (status == STATUS_OK && files->config) {
         r.file = "tokenizer_config.json";
-        status = parse(&r, files->config, files->config_len, &config);
+        status = tokenizer_json_parse(&r, files->config, files->config_len, &config);
         r.file = "tokenizer.json";
     }
     if (status == STATUS_OK) {
         r.tokenizer->bos = r.tokenizer->eos = r.tokenizer->unk = -1;
-        status = read_all(&r, &(struct json_place){.value = root},
-                          &(struct json_place){.value = config}, files);
+        status = tokenizer_json_read_all(&r, &(struct json_place){.value = root},
+                                         &(struct json_place){.value = config}, files);
     }
     json_decref(root);
     json_decref(config);

@@ -29,7 +29,7 @@ struct json_place tokenizer_json_element(const struct json_place *array, size_t 
     return m;
 }
 
-static void describe(const json_t *value, char *out, size_t size)
+static void tokenizer_json_steps_describe(const json_t *value, char *out, size_t size)
 {
     static const char *const names[] = {
         [JSON_OBJECT] = "an object", [JSON_ARRAY] = "an array",     [JSON_REAL] = "a number",
@@ -48,7 +48,7 @@ enum status tokenizer_json_expected(const struct json_reader *r, const struct js
                                     const char *what)
 {
     char found[80];
-    describe(at->value, found, sizeof found);
+    tokenizer_json_steps_describe(at->value, found, sizeof found);
     return err_param(r->err, STATUS_INVALID, at->path, "%s: %s: expected %s, found %s", r->file,
                      at->path[0] ? at->path : "the file", what, found);
 }
@@ -153,8 +153,9 @@ static enum status nothing(struct json_reader *r, const struct json_place *step)
 }
 
 /* {"String": text} or {"Regex": expression}. */
-static enum status read_pattern(struct json_reader *r, const struct json_place *step,
-                                const char **text, bool *literal)
+static enum status tokenizer_json_steps_read_pattern(struct json_reader *r,
+                                                     const struct json_place *step,
+                                                     const char **text, bool *literal)
 {
     struct json_place pattern = tokenizer_json_member(step, "pattern");
     const json_t *string = json_object_get(pattern.value, "String");
@@ -182,11 +183,12 @@ static enum status add_normalizer(struct json_reader *r, struct normalize_step s
     return normalize_add(&r->tokenizer->normalize, step, r->err);
 }
 
-static enum status read_normalizer(struct json_reader *r, const struct json_place *step);
+static enum status tokenizer_json_steps_read_normalizer(struct json_reader *r,
+                                                        const struct json_place *step);
 
 static enum status normalizers(struct json_reader *r, const struct json_place *step)
 {
-    return read_sequence(r, step, "normalizers", read_normalizer);
+    return read_sequence(r, step, "normalizers", tokenizer_json_steps_read_normalizer);
 }
 
 static enum status nfc(struct json_reader *r, const struct json_place *step)
@@ -219,7 +221,7 @@ static enum status lowercase(struct json_reader *r, const struct json_place *ste
     return add_normalizer(r, (struct normalize_step){.kind = NORMALIZE_LOWERCASE});
 }
 
-static enum status strip(struct json_reader *r, const struct json_place *step)
+static enum status tokenizer_json_steps_strip(struct json_reader *r, const struct json_place *step)
 {
     struct normalize_step s = {.kind = NORMALIZE_STRIP, .left = true, .right = true};
     enum status status = tokenizer_json_bool(r, step, "strip_left", &s.left);
@@ -244,7 +246,7 @@ static enum status replace(struct json_reader *r, const struct json_place *step)
     struct normalize_step s = {.kind = NORMALIZE_REPLACE};
     const char *pattern = "", *content = "";
     bool literal = false;
-    enum status status = read_pattern(r, step, &pattern, &literal);
+    enum status status = tokenizer_json_steps_read_pattern(r, step, &pattern, &literal);
     if (status == STATUS_OK)
         status = tokenizer_json_text(r, step, "content", true, &content);
     if (status == STATUS_OK && !literal)
@@ -268,7 +270,8 @@ static enum status precompiled(struct json_reader *r, const struct json_place *s
                                       "a normalizer compiled into a table; NFKC is close to it");
 }
 
-static enum status read_normalizer(struct json_reader *r, const struct json_place *step)
+static enum status tokenizer_json_steps_read_normalizer(struct json_reader *r,
+                                                        const struct json_place *step)
 {
     static const struct kind kinds[] = {
         {"Sequence", normalizers},
@@ -277,7 +280,7 @@ static enum status read_normalizer(struct json_reader *r, const struct json_plac
         {"NFKC", nfkc},
         {"NFKD", nfkd},
         {"Lowercase", lowercase},
-        {"Strip", strip},
+        {"Strip", tokenizer_json_steps_strip},
         {"Prepend", prepend},
         {"Replace", replace},
         {"Precompiled", precompiled},
@@ -288,9 +291,10 @@ static enum status read_normalizer(struct json_reader *r, const struct json_plac
 
 /* --- pre-tokenizers ------------------------------------------------------------------------- */
 
-static enum status add_split(struct json_reader *r, const struct json_place *step,
-                             const char *pattern, bool literal, enum pretok_behavior behavior,
-                             bool invert)
+static enum status tokenizer_json_steps_add_split(struct json_reader *r,
+                                                  const struct json_place *step,
+                                                  const char *pattern, bool literal,
+                                                  enum pretok_behavior behavior, bool invert)
 {
     struct pretok_step s = {.kind = PRETOK_SPLIT, .behavior = behavior, .invert = invert};
     enum status status = open_regex(r, step, pattern, literal, &s.regex);
@@ -338,21 +342,23 @@ static enum status byte_level(struct json_reader *r, const struct json_place *st
         status =
             pretok_add(r->tokenizer->pretok, (struct pretok_step){.kind = PRETOK_PREFIX}, r->err);
     if (status == STATUS_OK && regex)
-        status = add_split(r, step, GPT2, false, PRETOK_ISOLATED, false);
+        status = tokenizer_json_steps_add_split(r, step, GPT2, false, PRETOK_ISOLATED, false);
     return status;
 }
 
-static enum status split(struct json_reader *r, const struct json_place *step)
+static enum status tokenizer_json_steps_split(struct json_reader *r, const struct json_place *step)
 {
     enum pretok_behavior behavior = PRETOK_ISOLATED;
     const char *pattern = "";
     bool literal = false, invert = false;
-    enum status status = read_pattern(r, step, &pattern, &literal);
+    enum status status = tokenizer_json_steps_read_pattern(r, step, &pattern, &literal);
     if (status == STATUS_OK)
         status = read_behavior(r, step, &behavior);
     if (status == STATUS_OK)
         status = tokenizer_json_bool(r, step, "invert", &invert);
-    return status == STATUS_OK ? add_split(r, step, pattern, literal, behavior, invert) : status;
+    return status == STATUS_OK
+               ? tokenizer_json_steps_add_split(r, step, pattern, literal, behavior, invert)
+               : status;
 }
 
 static enum status digits(struct json_reader *r, const struct json_place *step)
@@ -361,43 +367,51 @@ static enum status digits(struct json_reader *r, const struct json_place *step)
     enum status status = tokenizer_json_bool(r, step, "individual_digits", &each);
     if (status != STATUS_OK)
         return status;
-    return add_split(r, step, each ? "\\p{N}" : "\\p{N}+", false, PRETOK_ISOLATED, false);
+    return tokenizer_json_steps_add_split(r, step, each ? "\\p{N}" : "\\p{N}+", false,
+                                          PRETOK_ISOLATED, false);
 }
 
 static enum status punctuation(struct json_reader *r, const struct json_place *step)
 {
     enum pretok_behavior behavior = PRETOK_ISOLATED;
     enum status status = read_behavior(r, step, &behavior);
-    return status == STATUS_OK ? add_split(r, step, PUNCTUATION, false, behavior, false) : status;
+    return status == STATUS_OK
+               ? tokenizer_json_steps_add_split(r, step, PUNCTUATION, false, behavior, false)
+               : status;
 }
 
 static enum status whitespace(struct json_reader *r, const struct json_place *step)
 {
-    return add_split(r, step, "\\w+|[^\\w\\s]+", false, PRETOK_REMOVED, true);
+    return tokenizer_json_steps_add_split(r, step, "\\w+|[^\\w\\s]+", false, PRETOK_REMOVED, true);
 }
 
 static enum status whitespace_split(struct json_reader *r, const struct json_place *step)
 {
-    return add_split(r, step, "\\s+", false, PRETOK_REMOVED, false);
+    return tokenizer_json_steps_add_split(r, step, "\\s+", false, PRETOK_REMOVED, false);
 }
 
 static enum status bert(struct json_reader *r, const struct json_place *step)
 {
     enum status status = whitespace_split(r, step);
-    return status == STATUS_OK ? add_split(r, step, PUNCTUATION, false, PRETOK_ISOLATED, false)
-                               : status;
+    return status == STATUS_OK
+               ? tokenizer_json_steps_add_split(r, step, PUNCTUATION, false, PRETOK_ISOLATED, false)
+               : status;
 }
 
 static enum status delimiter(struct json_reader *r, const struct json_place *step)
 {
     const char *text = "";
     enum status status = tokenizer_json_text(r, step, "delimiter", true, &text);
-    return status == STATUS_OK ? add_split(r, step, text, true, PRETOK_REMOVED, false) : status;
+    return status == STATUS_OK
+               ? tokenizer_json_steps_add_split(r, step, text, true, PRETOK_REMOVED, false)
+               : status;
 }
 
 /* A metaspace's replacement and when it begins a text. Older files say add_prefix_space. */
-static enum status read_metaspace(struct json_reader *r, const struct json_place *step,
-                                  const char **replacement, enum pretok_prepend *when)
+static enum status tokenizer_json_steps_read_metaspace(struct json_reader *r,
+                                                       const struct json_place *step,
+                                                       const char **replacement,
+                                                       enum pretok_prepend *when)
 {
     static const char *const names[] = {
         [PRETOK_ALWAYS] = "always", [PRETOK_FIRST] = "first", [PRETOK_NEVER] = "never"};
@@ -423,7 +437,7 @@ static enum status metaspace(struct json_reader *r, const struct json_place *ste
     struct pretok_step s = {.kind = PRETOK_REPLACE};
     const char *replacement = "";
     bool cut = true;
-    enum status status = read_metaspace(r, step, &replacement, &s.prepend);
+    enum status status = tokenizer_json_steps_read_metaspace(r, step, &replacement, &s.prepend);
     if (status == STATUS_OK)
         status = tokenizer_json_bool(r, step, "split", &cut);
     if (status != STATUS_OK)
@@ -433,7 +447,8 @@ static enum status metaspace(struct json_reader *r, const struct json_place *ste
         return tokenizer_json_no_memory(r);
     status = pretok_add(r->tokenizer->pretok, s, r->err);
     if (status == STATUS_OK && cut)
-        status = add_split(r, step, replacement, true, PRETOK_WITH_NEXT, false);
+        status =
+            tokenizer_json_steps_add_split(r, step, replacement, true, PRETOK_WITH_NEXT, false);
     return status;
 }
 
@@ -442,7 +457,7 @@ static enum status read_pretok(struct json_reader *r, const struct json_place *s
     static const struct kind kinds[] = {
         {"Sequence", pretoks},
         {"ByteLevel", byte_level},
-        {"Split", split},
+        {"Split", tokenizer_json_steps_split},
         {"Digits", digits},
         {"Punctuation", punctuation},
         {"Whitespace", whitespace},
@@ -468,14 +483,16 @@ static enum status add_replace(struct json_reader *r, const struct json_place *s
     return STATUS_OK;
 }
 
-static enum status read_decoder(struct json_reader *r, const struct json_place *step);
+static enum status tokenizer_json_steps_read_decoder(struct json_reader *r,
+                                                     const struct json_place *step);
 
 static enum status decoders(struct json_reader *r, const struct json_place *step)
 {
-    return read_sequence(r, step, "decoders", read_decoder);
+    return read_sequence(r, step, "decoders", tokenizer_json_steps_read_decoder);
 }
 
-static enum status decode_bytes(struct json_reader *r, const struct json_place *step)
+static enum status tokenizer_json_steps_decode_bytes(struct json_reader *r,
+                                                     const struct json_place *step)
 {
     (void)step;
     r->rules.byte_level = true;
@@ -493,7 +510,7 @@ static enum status decode_replace(struct json_reader *r, const struct json_place
 {
     const char *pattern = "", *content = "";
     bool literal = false;
-    enum status status = read_pattern(r, step, &pattern, &literal);
+    enum status status = tokenizer_json_steps_read_pattern(r, step, &pattern, &literal);
     if (status == STATUS_OK)
         status = tokenizer_json_text(r, step, "content", true, &content);
     if (status != STATUS_OK)
@@ -526,7 +543,7 @@ static enum status decode_metaspace(struct json_reader *r, const struct json_pla
 {
     const char *replacement = "";
     enum pretok_prepend when;
-    enum status status = read_metaspace(r, step, &replacement, &when);
+    enum status status = tokenizer_json_steps_read_metaspace(r, step, &replacement, &when);
     if (status != STATUS_OK)
         return status;
     if (replacement[0] == '\0')
@@ -535,11 +552,12 @@ static enum status decode_metaspace(struct json_reader *r, const struct json_pla
     return add_replace(r, step, replacement, " ");
 }
 
-static enum status read_decoder(struct json_reader *r, const struct json_place *step)
+static enum status tokenizer_json_steps_read_decoder(struct json_reader *r,
+                                                     const struct json_place *step)
 {
     static const struct kind kinds[] = {
         {"Sequence", decoders},
-        {"ByteLevel", decode_bytes},
+        {"ByteLevel", tokenizer_json_steps_decode_bytes},
         {"Replace", decode_replace},
         {"ByteFallback", decode_fallback},
         {"Fuse", nothing},
@@ -555,8 +573,9 @@ enum status tokenizer_json_steps(struct json_reader *r, const struct json_place 
     static const struct {
         const char *name;
         step_reader read;
-    } members[] = {
-        {"normalizer", read_normalizer}, {"pre_tokenizer", read_pretok}, {"decoder", read_decoder}};
+    } members[] = {{"normalizer", tokenizer_json_steps_read_normalizer},
+                   {"pre_tokenizer", read_pretok},
+                   {"decoder", tokenizer_json_steps_read_decoder}};
     enum status status = STATUS_OK;
     r->tokenizer->pretok = pretok_new();
     if (!r->tokenizer->pretok)
@@ -636,7 +655,8 @@ static enum status cls_and_sep(struct json_reader *r, const struct json_place *s
 
 static enum status read_post(struct json_reader *r, const struct json_place *step);
 
-static enum status processors(struct json_reader *r, const struct json_place *step)
+static enum status tokenizer_json_steps_processors(struct json_reader *r,
+                                                   const struct json_place *step)
 {
     return read_sequence(r, step, "processors", read_post);
 }
@@ -644,9 +664,12 @@ static enum status processors(struct json_reader *r, const struct json_place *st
 static enum status read_post(struct json_reader *r, const struct json_place *step)
 {
     static const struct kind kinds[] = {
-        {"Sequence", processors},           {"ByteLevel", nothing},
-        {"TemplateProcessing", template},   {"BertProcessing", cls_and_sep},
-        {"RobertaProcessing", cls_and_sep}, {NULL, NULL},
+        {"Sequence", tokenizer_json_steps_processors},
+        {"ByteLevel", nothing},
+        {"TemplateProcessing", template},
+        {"BertProcessing", cls_and_sep},
+        {"RobertaProcessing", cls_and_sep},
+        {NULL, NULL},
     };
     return read_kind(r, step, kinds);
 }

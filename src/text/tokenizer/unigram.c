@@ -98,7 +98,7 @@ void unigram_close(struct unigram *u)
 
 /* --- encoding ------------------------------------------------------------------------------- */
 
-static bool reserve(struct unigram_scratch *s, size_t len)
+static bool unigram_reserve(struct unigram_scratch *s, size_t len)
 {
     if (len <= s->cap)
         return true;
@@ -138,8 +138,8 @@ static void extend(const struct unigram *u, const char *word, size_t len, size_t
         offer(&best[at + character], here + u->unk_score, at, -1);
 }
 
-static bool put_bytes(const struct unigram *u, const char *bytes, size_t len, struct tokens *out,
-                      bool *done)
+static bool unigram_put_bytes(const struct unigram *u, const char *bytes, size_t len,
+                              struct tokens *out, bool *done)
 {
     *done = u->byte_fallback;
     for (size_t i = 0; *done && i < len; i++)
@@ -151,11 +151,12 @@ static bool put_bytes(const struct unigram *u, const char *bytes, size_t len, st
 }
 
 /* Unknown characters in a row are looked at as one: all fall back to bytes, or none does. */
-static bool put_unknown(const struct unigram *u, const char *word, size_t from, size_t end,
-                        struct tokens *out)
+static bool unigram_put_unknown(const struct unigram *u, const char *word, size_t from, size_t end,
+                                struct tokens *out)
 {
     bool done;
-    return put_bytes(u, word + from, end - from, out, &done) && (done || tokens_push(out, u->unk));
+    return unigram_put_bytes(u, word + from, end - from, out, &done) &&
+           (done || tokens_push(out, u->unk));
 }
 
 /* The way back from the end becomes a way forth: best[i] then has the id of the piece that begins
@@ -183,7 +184,7 @@ static bool put_pieces(const struct unigram *u, const char *word, size_t len,
         at = best[at].from;
         while (id < 0 && at < len && best[at].id < 0)
             at = best[at].from;
-        bool done = id >= 0 ? tokens_push(out, id) : put_unknown(u, word, begin, at, out);
+        bool done = id >= 0 ? tokens_push(out, id) : unigram_put_unknown(u, word, begin, at, out);
         if (!done)
             return false;
     }
@@ -194,7 +195,7 @@ bool unigram_encode(const struct unigram *u, const char *word, size_t len,
                     struct unigram_scratch *s, struct tokens *out)
 {
     size_t n;
-    if (!reserve(s, len + 1))
+    if (!unigram_reserve(s, len + 1))
         return false;
     for (size_t i = 0; i <= len; i++)
         s->best[i].score = -INFINITY;

@@ -25,8 +25,8 @@ static uint32_t hash_bytes(const char *bytes, size_t len)
 }
 
 /* The slot that holds the key, or the empty one where it belongs. */
-static struct vocab_slot *find_slot(const struct vocab *v, const char *key, size_t len,
-                                    uint32_t hash, bool literal)
+static struct vocab_slot *vocab_find_slot(const struct vocab *v, const char *key, size_t len,
+                                          uint32_t hash, bool literal)
 {
     for (uint32_t at = hash;; at++) {
         struct vocab_slot *slot = &v->slots[at & v->slot_mask];
@@ -43,10 +43,10 @@ static struct vocab_slot *find_slot(const struct vocab *v, const char *key, size
 
 int32_t vocab_find(const struct vocab *v, const char *key, size_t len, bool literal)
 {
-    return (int32_t)find_slot(v, key, len, hash_bytes(key, len), literal)->id_plus_one - 1;
+    return (int32_t)vocab_find_slot(v, key, len, hash_bytes(key, len), literal)->id_plus_one - 1;
 }
 
-static int hex_digit(char c)
+static int vocab_hex_digit(char c)
 {
     if (c >= '0' && c <= '9')
         return c - '0';
@@ -57,7 +57,7 @@ int vocab_byte(const char *text, size_t len)
 {
     if (len != 6 || memcmp(text, "<0x", 3) != 0 || text[5] != '>')
         return -1;
-    int high = hex_digit(text[3]), low = hex_digit(text[4]);
+    int high = vocab_hex_digit(text[3]), low = vocab_hex_digit(text[4]);
     return high < 0 || low < 0 ? -1 : 16 * high + low;
 }
 
@@ -78,7 +78,7 @@ static void end_string(struct collected *c, uint32_t id)
         c->longest = len;
 }
 
-static enum status no_memory(const struct vocab *v, struct err *err)
+static enum status vocab_no_memory(const struct vocab *v, struct err *err)
 {
     return err_set(err, STATUS_NO_MEMORY, "no memory for a vocabulary of %u tokens", v->count);
 }
@@ -99,7 +99,7 @@ static enum status check_entries(const struct vocab_entry *entries, uint32_t cou
     return STATUS_OK;
 }
 
-static enum status allocate(struct vocab *v, struct err *err)
+static enum status vocab_allocate(struct vocab *v, struct err *err)
 {
     size_t slots = 16;
     while (slots < 2 * (size_t)v->count)
@@ -108,7 +108,7 @@ static enum status allocate(struct vocab *v, struct err *err)
     v->types = mem_array(v->count, sizeof *v->types);
     v->literal = mem_array(v->count, sizeof *v->literal);
     v->slots = mem_array(slots, sizeof *v->slots);
-    return v->types && v->literal && v->slots ? STATUS_OK : no_memory(v, err);
+    return v->types && v->literal && v->slots ? STATUS_OK : vocab_no_memory(v, err);
 }
 
 /* The text with the rules' replacements made one after the other in every place. At most two
@@ -160,8 +160,8 @@ static void collect_bytes(struct vocab *v, struct collected *pieces, const struc
         buf_append(&pieces->bytes, bytes, len);
 }
 
-static bool collect(struct vocab *v, const struct vocab_entry *entries,
-                    const struct vocab_rules *rules)
+static bool vocab_collect(struct vocab *v, const struct vocab_entry *entries,
+                          const struct vocab_rules *rules)
 {
     struct collected pieces = {.bytes.limit = UINT32_MAX}, keys = {.bytes.limit = UINT32_MAX};
     pieces.offsets = mem_array((size_t)v->count + 1, sizeof *pieces.offsets);
@@ -196,7 +196,7 @@ static enum status index_keys(struct vocab *v, const struct vocab_rules *rules, 
         if (len == 0)
             continue; /* padding: never in any text */
         uint32_t hash = hash_bytes(key, len);
-        struct vocab_slot *slot = find_slot(v, key, len, hash, v->literal[i]);
+        struct vocab_slot *slot = vocab_find_slot(v, key, len, hash, v->literal[i]);
         if (slot->id_plus_one != 0)
             return err_param(err, STATUS_INVALID, rules->what,
                              "%s: tokens %u and %u are the same text '%.*s'", rules->what,
@@ -212,9 +212,9 @@ enum status vocab_open(struct vocab *v, const struct vocab_entry *entries, uint3
     *v = (struct vocab){.count = count};
     enum status status = check_entries(entries, count, rules, err);
     if (status == STATUS_OK)
-        status = allocate(v, err);
-    if (status == STATUS_OK && !collect(v, entries, rules))
-        status = no_memory(v, err);
+        status = vocab_allocate(v, err);
+    if (status == STATUS_OK && !vocab_collect(v, entries, rules))
+        status = vocab_no_memory(v, err);
     if (status == STATUS_OK)
         status = index_keys(v, rules, err);
     if (status != STATUS_OK)
