@@ -61,8 +61,8 @@ void http_loop_close(struct http_loop *l)
     *l = (struct http_loop){.epoll_fd = -1};
 }
 
-/* libcurl does not repeat on_timer for a moment that it named before and that was too early by its
- * own reckoning, so it is asked. */
+/* libcurl does not name a moment a second time (http_loop_on_timer) that was too early by its own
+ * reckoning, so it is asked. */
 static void run_timer(struct http_loop *l)
 {
     int running;
