@@ -63,7 +63,7 @@ struct server_options {
     uint32_t request_timeout_s; /* for a whole answer, from the request's first byte; 0: none */
     size_t request_memory;      /* of bodies until they are tokens; 0: by what is available */
     size_t unsent_memory;       /* of answers that clients have not taken; 0: likewise */
-    const char *warm_prompts;   /* a file, see warm.h; NULL: none */
+    const char *warm_prompts;   /* a file, see warm_prompts.h; NULL: none */
     bool shared_prefix_cache;   /* cached prompts are shared by all API keys */
     const char *record;         /* a file for the trace of what is asked; NULL: none */
     int record_fd;              /* of it: trace_create's */

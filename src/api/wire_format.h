@@ -38,7 +38,7 @@ struct wire_format {
                  const struct openai_response_end *end);
     void (*reply)(struct http_exchange *x, const struct buf *whole);
 
-    enum openai_kind logprobs[2]; /* by kind: as which they are told (token_json.h) */
+    enum openai_kind logprobs[2]; /* by kind: as which they are told (openai_logprobs.h) */
 };
 
 #endif

@@ -4,8 +4,8 @@
  * (about 20 us, not at all when there are more threads than processors), then sleep on a futex: an
  * idle pool uses no CPU. Inside a run, pool_barrier waits for all workers of the pool.
  *
- * Where there is a processor for each, workers keep to different ones (places.h): their affinity
- * masks are parts of the creating thread's, worker 0's until pool_leave.
+ * Where there is a processor for each, workers keep to different ones (cpu_topology.h): their
+ * affinity masks are parts of the creating thread's, worker 0's until pool_leave.
  */
 #ifndef FIRSTLIGHT_BASE_POOL_H
 #define FIRSTLIGHT_BASE_POOL_H

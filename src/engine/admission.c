@@ -1,8 +1,8 @@
 /* Backpressure: what the queue has room for, and when it will have room again.
  *
  * The backlog is what prompts have still to compute, in tokens. A request is charged when it is
- * taken with what it will probably have to compute (expect.h); the engine thread corrects the
- * charge when it has looked into the cache, and takes off what is computed. Only the owner adds
+ * taken with what it will probably have to compute (expected_cache.h); the engine thread corrects
+ * the charge when it has looked into the cache, and takes off what is computed. Only the owner adds
  * (but for corrections, and for a request that is put back and has to compute again), so what it
  * has checked stays true.
  *

@@ -166,7 +166,7 @@ enum status engine_submit_all(struct engine *e, struct request_params *take, uin
 const char *engine_limit(const struct engine *e);
 
 /* Microseconds after which n requests with so many prompt tokens in all, refused just now with
- * STATUS_OVERLOADED, are expected to be taken; owner's thread, see engine_press.c. Of the tokens
+ * STATUS_OVERLOADED, are expected to be taken; owner's thread, see admission.c. Of the tokens
  * only those count that were not expected in the cache when they were refused. While draining:
  * until everything has ended. */
 int64_t engine_retry_after_us(const struct engine *e, uint32_t n, uint64_t n_tokens);

@@ -1,7 +1,7 @@
 /* What a prompt will probably find in the prefix cache, asked by who may not look into it.
  *
  * The prefix cache is the engine thread's, but the owner has to charge a request before that thread
- * has seen it (engine_press.c). So each block's chain, which is its tokens and all those before
+ * has seen it (admission.c). So each block's chain, which is its tokens and all those before
  * them, has a hash, and an array of counters says, by chain and salt, how many such blocks there
  * are: those that are cached, which the engine thread counts, and those of prompts under way, which
  * the owner counts, because whoever comes behind such a prompt will not compute it again. A counter

@@ -38,7 +38,7 @@ struct prefix_node {
     uint32_t n_children;
     uint32_t next_exact, next_first; /* in the chains of both tables */
     struct prefix_salt salt;
-    uint64_t chain; /* of full nodes: see expect.h */
+    uint64_t chain; /* of full nodes: see expected_cache.h */
     int32_t tokens[KV_BLOCK];
 };
 

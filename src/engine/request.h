@@ -61,7 +61,7 @@ struct request {
     size_t text_cap;
     struct stop *stop; /* NULL without stop strings */
 
-    /* The owner's: a ring of the requests of one call with the same prompt, see engine_press.c. */
+    /* The owner's: a ring of the requests of one call with the same prompt, see admission.c. */
     struct request *copy_before, *copy_behind;
 
     /* The engine thread's, read by the scheduler. */

@@ -18,7 +18,7 @@ static ProtobufCBinaryData bytes_of(const char *text, size_t len)
 
 /* Log probabilities */
 
-/* Tokens of an array as token_json.c writes them for chats; false: no memory. */
+/* Tokens of an array as openai_logprobs.c writes them for chats; false: no memory. */
 static bool fill_logprobs(struct arena *a, const json_t *array, token_logprob ***out, size_t *n)
 {
     *n = 0;

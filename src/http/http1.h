@@ -1,5 +1,5 @@
 /* HTTP/1.1: a listener whose requests become exchanges (http.h). Over libevent's evhttp, with
- * conn.h between it and the sockets. I/O thread only. */
+ * http1_conn.h between it and the sockets. I/O thread only. */
 #ifndef FIRSTLIGHT_HTTP_HTTP1_H
 #define FIRSTLIGHT_HTTP_HTTP1_H
 

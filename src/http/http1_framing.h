@@ -26,7 +26,7 @@ struct http1_framing;
 typedef void http1_framing_step(struct http1_framing *g, unsigned char c);
 
 /* The texts that are kept of a head. Another header field is one more here and in kept_fields of
- * guard.c. */
+ * http1_framing.c. */
 enum http1_framing_kept {
     HTTP1_FRAMING_TARGET,
     HTTP1_FRAMING_AUTHORIZATION,

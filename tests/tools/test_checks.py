@@ -138,6 +138,17 @@ def test_rooms(tmp_path, readme, hop, message):
     assert message is None or message in result.stdout
 
 
+@pytest.mark.parametrize("text, accepted", [
+    ("/* As kv.h has it, and linux/landlock.h. */\nint old.c;\n", True),
+    ("/* As\n * block.h has it. */\n", False),
+])
+def test_rooms_read_comments(tmp_path, text, accepted):
+    write(tmp_path / "src/engine/kv.h", text)
+    write(tmp_path / "src/engine/README.md", "1. `kv`: blocks\n")
+    write(tmp_path / "ARCHITECTURE.md", "")
+    assert (run_tool("check-rooms", tmp_path).returncode == 0) == accepted
+
+
 @pytest.mark.parametrize("comment, torn", [
     ("/* Text.\n *\n *     a ─► b\n *     └─► c\n *\n * More.\n */", None),
     ("/* Text.\n *\n *     a ─► b ─►\n * c\n */", 4),

@@ -27,7 +27,7 @@ struct server_process {
 enum status server_process_start(struct server_process *out, const char *command,
                                  uint32_t timeout_seconds, const atomic_bool *stop,
                                  struct err *err);
-/* As child_server_end does (child.h). */
+/* As child_server_end does (child_server.h). */
 void server_process_stop(struct server_process *p);
 
 #endif

@@ -324,7 +324,7 @@ static bool is_quick(const struct sampling *p, uint32_t n_vocab)
     return (p->top_k == 0 || p->top_k >= n_vocab) && p->top_p < 1 && p->top_p >= QUICK_TOP_P;
 }
 
-/* The mass before a token, in the order of select.h: what is likelier, or the same and lower. */
+/* The mass before a token, in the order of topk.h: what is likelier, or the same and lower. */
 static double mass_before(const struct sampler *s, int32_t token)
 {
     const float *w = s->weights + token;

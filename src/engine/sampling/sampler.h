@@ -5,9 +5,9 @@
  *
  * Greedy (temperature 0) ends after the processors with the largest. The vocabulary is never sorted
  * and only weighed whole where the sum of all weights is asked for (top-p without top-k, no
- * filter): one pass finds the maxima of groups (row.h), which say where the candidates of a filter
- * are. What is drawn is a function of the row, the request's own parameters, its seed and the
- * position: neighbours in a batch never matter.
+ * filter): one pass finds the maxima of groups (logits_row.h), which say where the candidates of a
+ * filter are. What is drawn is a function of the row, the request's own parameters, its seed and
+ * the position: neighbours in a batch never matter.
  *
  * One sampler serves all requests of the engine thread; its scratch is sized at start.
  */
