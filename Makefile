@@ -197,7 +197,7 @@ unit: $(UNIT_BINS) ## unit, kernel and scheduler tests and fuzz replay, in CONFI
 
 .PHONY: e2e
 e2e: all model venv ## the black box tests alone
-	@tools/pytest tests/e2e
+	@.venv/bin/python -m pytest -q tests/e2e
 
 # Slower than `make test` wants, and with large packages; .ci/run runs it too.
 .PHONY: test-page
@@ -205,12 +205,12 @@ test-page: ## the page in Debian's Chromium, and a Prometheus over a real server
 	@tools/deps build model test page
 	$(SUBMAKE) all model venv
 	@node --test $(wildcard tests/page/units/*) > build/page/units.log || { cat build/page/units.log; exit 1; }
-	@tools/pytest $(wildcard tests/page tests/prometheus)
+	@.venv/bin/python -m pytest -q $(wildcard tests/page tests/prometheus)
 
 # Not under sanitizers, which have allocators of their own.
 .PHONY: test-faults
 test-faults: all venv build/release/tests/faults/shim.so ## calls that fail, one after the other: memory, files, sockets, threads
-	@tools/pytest tests/faults
+	@.venv/bin/python -m pytest -q tests/faults
 
 build/release/tests/faults/shim.so: tests/faults/shim.c $(B)/flags
 	@mkdir -p $(@D)
@@ -251,7 +251,7 @@ e2e-tsan: ## the same under ThreadSanitizer
 e2e-asan e2e-tsan: e2e-%: model venv
 	$(SUBMAKE) CONFIG=$* build/$*/firstlight
 	@FIRSTLIGHT_BIN=build/$*/firstlight TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1 \
-	    tools/pytest $(E2E_SANITIZED)
+	    .venv/bin/python -m pytest -q $(E2E_SANITIZED)
 
 .PHONY: test-all
 test-all: ## everything, also what takes hours: soaks, fuzzing, every fault
