@@ -73,8 +73,9 @@ static void put_with_logprobs(struct buf *out, response *r, const char *logprobs
     struct arena arena;
     json_error_t fault;
     bool no_memory;
-    json_t *json =
-        logprobs ? json_memory_read(logprobs, strlen(logprobs), 0, &fault, &no_memory) : NULL;
+    json_t *json = NULL;
+    if (logprobs) /* a token may spell a NUL byte */
+        json = json_memory_read(logprobs, strlen(logprobs), JSON_ALLOW_NUL, &fault, &no_memory);
     Firstlight__V1__Choice *choice = r->choices[0];
     arena_init(&arena, SIZE_MAX); /* it holds what the JSON does */
     bool made = !logprobs || (json && fill_logprobs(&arena, json_object_get(json, "content"),

@@ -165,6 +165,25 @@ def test_log_probabilities(talker, connect, pb):
         assert [len(row.top) for row in rows] == [2] * len(expected)
 
 
+def test_log_probabilities_of_a_nul_byte(stub, pb):
+    def rows_of(responses):
+        return [row for response in responses for choice in response.choices
+                for row in choice.logprobs]
+
+    def ask(bias, **more):
+        sampling = pb.Sampling(logit_bias=bias, logprobs=True, temperature=0, max_tokens=64,
+                               ignore_eos=True, **more)
+        question = pb.GenerateRequest(prompt="a", sampling=sampling)
+        whole = rows_of([stub.GenerateBlocking(question)])
+        assert whole == rows_of(stub.Generate(question)) and len(whole) == 64
+        return whole
+
+    assert all((row.token, row.bytes) == ("\0", b"\0") for row in ask({2: 100}))
+    among = [one.token for row in ask({8: 100}, top_logprobs=5) for one in row.top
+             if one.bytes == b"\0"]
+    assert among and set(among) == {"\0"}
+
+
 def test_tokenize(stub, pb, run, tiny):
     text = "Hello\0 wörld 123"
     got = stub.Tokenize(pb.TokenizeRequest(text=text))
