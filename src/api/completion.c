@@ -10,6 +10,7 @@
  */
 #include "api/completion.h"
 
+#include "api/api_kind.h"
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/log.h"
@@ -26,12 +27,12 @@
 /* Refusals and ends */
 
 /* For GET /v1/debug/requests: one that was turned away unread. */
-static void remember_away(struct server *s, const struct http_exchange *x, enum openai_kind kind,
-                          int status)
+static void remember_away(struct server *s, const struct http_exchange *x,
+                          const struct api_kind *kind, int status)
 {
     struct request_log_entry *q = request_log_add(&s->recent, x->timeline);
     snprintf(q->request_id, sizeof q->request_id, "%s", x->request_id);
-    q->chat = kind == OPENAI_CHAT;
+    q->route = kind->name;
     q->status = status;
     q->finish = "refused";
     q->created = clock_unix_s();
@@ -39,14 +40,14 @@ static void remember_away(struct server *s, const struct http_exchange *x, enum 
 }
 
 /* Refuses what does not become a call; reason: for /metrics. */
-static void turn_away(struct server *s, struct http_exchange *x, enum openai_kind kind,
+static void turn_away(struct server *s, struct http_exchange *x, const struct api_kind *kind,
                       const struct err *e, const char *reason)
 {
     metrics_refuse(&s->metrics, status_http(e->code), reason);
     struct trace_line *l = s->trace ? trace_line_new() : NULL;
     if (l) {
         l->received_us = x->timeline->at_us[TIMELINE_RECEIVED];
-        l->chat = kind == OPENAI_CHAT;
+        l->chat = kind->chat_template;
         l->status = status_http(e->code);
         l->finish = "refused";
     }
@@ -116,7 +117,7 @@ static enum status check_model(struct completion *c)
 static enum status completion_too_long(struct completion *c, const struct tokens *ids)
 {
     c->code = "context_length_exceeded";
-    return err_param(&c->err, STATUS_INVALID, c->ask.kind == OPENAI_CHAT ? "messages" : "prompt",
+    return err_param(&c->err, STATUS_INVALID, c->ask.kind->prompts,
                      "the prompt has %s%zu tokens, but the context holds %u, at least one of them "
                      "for the answer: shorten the prompt, or start the server with a larger --ctx",
                      ids->over ? "more than " : "", ids->count, c->server->info.n_ctx);
@@ -348,7 +349,8 @@ static int64_t drained_us(const struct server *s)
     return us < most_us ? us : most_us;
 }
 
-static bool completion_refused(struct server *s, struct http_exchange *x, enum openai_kind kind)
+static bool completion_refused(struct server *s, struct http_exchange *x,
+                               const struct api_kind *kind)
 {
     static const char *const reasons[] = {"loading", "memory", "draining", "failed"};
     struct err e = s->failure;
@@ -366,7 +368,7 @@ static bool completion_refused(struct server *s, struct http_exchange *x, enum o
     return true;
 }
 
-static bool too_many(struct server *s, struct http_exchange *x, enum openai_kind kind,
+static bool too_many(struct server *s, struct http_exchange *x, const struct api_kind *kind,
                      struct admitted *out)
 {
     struct err e;
@@ -380,10 +382,10 @@ static bool too_many(struct server *s, struct http_exchange *x, enum openai_kind
 static void completion_fill(struct completion *c, struct server *s, struct http_exchange *x,
                             const struct completion_question *question)
 {
-    enum openai_kind kind = question->kind;
+    const struct api_kind *kind = question->kind;
     char digits[REQUEST_ID_DIGITS + 1];
     request_id_random(digits);
-    snprintf(c->id, sizeof c->id, "%s-%s", kind == OPENAI_CHAT ? "chatcmpl" : "cmpl", digits);
+    snprintf(c->id, sizeof c->id, "%s-%s", kind->id_prefix, digits);
     snprintf(c->request_id, sizeof c->request_id, "%s", x->request_id);
     c->job = (struct text_job){.work = completion_work,
                                .done = completion_done,

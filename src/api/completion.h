@@ -97,7 +97,7 @@ struct completion {
 /* --- completion.c --------------------------------------------------------------------------- */
 
 struct completion_question {
-    enum openai_kind kind;
+    const struct api_kind *kind;
     const struct wire_format *form;
     struct evbuffer *body; /* taken over; NULL: there was no memory for it */
     bool stream;           /* the answer is a stream, whatever the body says */

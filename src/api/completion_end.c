@@ -2,6 +2,7 @@
  * logged, recorded and freed. */
 #include "api/completion.h"
 
+#include "api/api_kind.h"
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/log.h"
@@ -126,9 +127,9 @@ static void log_call(const struct completion *c)
     log_info("request.done",
              "request_id=%s id=%s route=%s status=%d stream=%d choices=%u prompt_tokens=%u "
              "completion_tokens=%u finish=%s gone=%d%s",
-             c->request_id, c->id, c->ask.kind == OPENAI_CHAT ? "chat" : "completions", c->status,
-             c->streaming, c->n_choices, c->prompt_tokens, c->completion_tokens,
-             finish_reason_name(c->finish), c->gone, buf_str(&parts));
+             c->request_id, c->id, c->ask.kind->name, c->status, c->streaming, c->n_choices,
+             c->prompt_tokens, c->completion_tokens, finish_reason_name(c->finish), c->gone,
+             buf_str(&parts));
     buf_fini(&parts);
 }
 
@@ -150,7 +151,7 @@ static void record(struct completion *c)
         l->output_length = c->first_tokens;
         l->max_tokens = c->max_tokens;
         l->stream = c->ask.stream;
-        l->chat = c->ask.kind == OPENAI_CHAT;
+        l->chat = c->ask.kind->chat_template;
         l->status = c->status;
         l->finish = finish_name(c);
     }
@@ -165,7 +166,7 @@ static void completion_end_remember(const struct completion *c)
     struct request_log_entry *q = request_log_add(&c->server->recent, &c->timeline);
     snprintf(q->id, sizeof q->id, "%s", c->id);
     snprintf(q->request_id, sizeof q->request_id, "%s", c->request_id);
-    q->chat = c->ask.kind == OPENAI_CHAT;
+    q->route = c->ask.kind->name;
     q->streamed = c->ask.stream;
     q->gone = c->gone;
     q->status = c->status;

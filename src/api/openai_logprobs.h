@@ -1,9 +1,4 @@
-/* Log probabilities as JSON, in both dialects.
- *
- *     chat         {"content": [{"token", "logprob", "bytes", "top_logprobs": [...]}],
- *                   "refusal": null}
- *     completions  {"tokens": [...], "token_logprobs": [...], "top_logprobs": [{token: logprob}],
- *                   "text_offset": [...]}
+/* Log probabilities as JSON: which tokens are told of. How is each API's own (api_kind.h).
  *
  * There is an entry per token of the text: none for the token that ended the answer, none for those
  * that spell a stop string. A token that is only part of a character has no text of its own: its
@@ -39,10 +34,23 @@ struct openai_logprobs_prompt {
     size_t len;
 };
 
+/* Some entries: those of the prompt first, then those of the answer. */
+struct openai_logprobs_entries {
+    const struct openai_logprobs_prompt *prompt; /* NULL: none of it */
+    const struct request_news *all;
+    uint32_t from, to; /* of the answer's */
+};
+uint32_t openai_logprobs_count(const struct openai_logprobs_entries *e);
+
+/* What both dialects make of a token's spelling and number: text when it is text, else `mark` and
+ * \xNN for what is no whole character. */
+void openai_logprobs_put_token(struct buf *out, const char *piece, size_t len, const char *mark);
+void openai_logprobs_put_number(struct buf *out, float logprob);
+
 /* Appends the entries from the cursor up to what the text shows; false, and nothing appended, when
  * there are none. `all` is request_all's, with log probabilities; when it has the prompt's, these
  * go first (completions only), else `prompt` may be NULL. */
-bool openai_logprobs_put(struct buf *out, enum openai_kind kind, const struct tokenizer *t,
+bool openai_logprobs_put(struct buf *out, const struct api_kind *kind, const struct tokenizer *t,
                          const struct request_news *all,
                          const struct openai_logprobs_prompt *prompt,
                          struct openai_logprobs_cursor *cursor);

@@ -1,6 +1,6 @@
 #include "api/openai_request.h"
 
-#include "base/buf.h"
+#include "api/api_kind.h"
 #include "base/mem.h"
 #include "base/json.h"
 #include "base/json_memory.h"
@@ -15,34 +15,7 @@
 
 /* Parameters that the API knows and this server does not implement */
 
-enum kinds { CHAT = 1, COMPLETION = 2, BOTH = 3 };
-
-/* A parameter and the values that ask for nothing beyond what is done anyway (JSON texts; null
- * always is one). */
-struct unsupported {
-    const char *name;
-    enum kinds kinds;
-    const char *harmless[3];
-};
-
-static const struct unsupported unsupported[] = {
-    {"suffix", COMPLETION, {"\"\""}},
-    {"tools", CHAT, {"[]"}},
-    {"tool_choice", CHAT, {"\"none\"", "\"auto\""}},
-    {"functions", CHAT, {"[]"}},
-    {"function_call", CHAT, {"\"none\"", "\"auto\""}},
-    {"response_format", CHAT, {"{\"type\":\"text\"}"}},
-    {"modalities", CHAT, {"[\"text\"]", "[]"}},
-    {"audio", CHAT, {NULL}},
-    {"prediction", CHAT, {NULL}},
-    {"web_search_options", CHAT, {NULL}},
-    {"reasoning_effort", CHAT, {"\"none\""}},
-    {"verbosity", CHAT, {"\"medium\""}},
-    {"service_tier", BOTH, {"\"auto\"", "\"default\""}},
-    {"store", CHAT, {"false"}},
-};
-
-static bool is_harmless(const struct unsupported *u, const json_t *v, bool *no_memory)
+static bool is_harmless(const struct api_unsupported *u, const json_t *v, bool *no_memory)
 {
     *no_memory = false;
     for (size_t i = 0; i < sizeof u->harmless / sizeof *u->harmless && u->harmless[i]; i++) {
@@ -59,10 +32,8 @@ static bool is_harmless(const struct unsupported *u, const json_t *v, bool *no_m
 
 static enum status check_unsupported(const struct openai_request *q, struct err *err)
 {
-    enum kinds kind = q->kind == OPENAI_CHAT ? CHAT : COMPLETION;
-    for (size_t i = 0; i < sizeof unsupported / sizeof *unsupported; i++) {
-        const struct unsupported *u = &unsupported[i];
-        const json_t *v = u->kinds & kind ? json_object_get(q->json, u->name) : NULL;
+    for (const struct api_unsupported *u = q->kind->unsupported; u->name; u++) {
+        const json_t *v = json_object_get(q->json, u->name);
         bool no_memory;
         if (!v || json_is_null(v) || is_harmless(u, v, &no_memory))
             continue;
@@ -73,114 +44,6 @@ static enum status check_unsupported(const struct openai_request *q, struct err 
                          "%s: not implemented by this server (leave it out%s%s; found %s)", u->name,
                          u->harmless[0] ? ", or give " : "", u->harmless[0] ? u->harmless[0] : "",
                          json_found(v, found, sizeof found));
-    }
-    return STATUS_OK;
-}
-
-/* Messages */
-
-static bool role_known(const char *role)
-{
-    static const char *const roles[] = {"system", "developer", "user", "assistant"};
-    for (size_t i = 0; role && i < sizeof roles / sizeof *roles; i++)
-        if (strcmp(role, roles[i]) == 0)
-            return true;
-    return false;
-}
-
-/* Appends one part of a content array. */
-static enum status openai_request_add_part(struct buf *text, const json_t *part, size_t message,
-                                           size_t at, struct err *err)
-{
-    const char *type = json_string_value(json_object_get(part, "type"));
-    const json_t *value = json_object_get(part, "text");
-    char name[64];
-    snprintf(name, sizeof name, "messages[%zu].content[%zu]", message, at);
-    if (!type || strcmp(type, "text") != 0)
-        return err_param(err, STATUS_INVALID, name,
-                         "%s: only parts of type \"text\" are implemented, found \"%.40s\"", name,
-                         type ? type : "(none)");
-    if (!json_is_string(value))
-        return err_param(err, STATUS_INVALID, name, "%s: needs \"text\", a string", name);
-    buf_append(text, json_string_value(value), json_string_length(value));
-    return STATUS_OK;
-}
-
-/* A new reference to the message's content as one string. */
-static enum status message_content(const json_t *message, size_t at, json_t **out, struct err *err)
-{
-    const json_t *content = json_object_get(message, "content");
-    if (json_is_string(content)) {
-        *out = json_incref((json_t *)content);
-        return STATUS_OK;
-    }
-    if (!json_is_array(content)) {
-        char found[64], name[48];
-        snprintf(name, sizeof name, "messages[%zu].content", at);
-        return err_param(err, STATUS_INVALID, name,
-                         "%s: must be a string or an array of text parts, found %s", name,
-                         json_found(content, found, sizeof found));
-    }
-    struct buf text = {0};
-    for (size_t i = 0; i < json_array_size(content); i++) {
-        enum status st = openai_request_add_part(&text, json_array_get(content, i), at, i, err);
-        if (st) {
-            buf_fini(&text);
-            return st;
-        }
-    }
-    *out = text.failed ? NULL : json_stringn(buf_str(&text), text.len);
-    buf_fini(&text);
-    return *out ? STATUS_OK : err_set(err, STATUS_NO_MEMORY, "no memory for the messages");
-}
-
-static enum status add_message(struct openai_request *q, const json_t *message, size_t at,
-                               struct err *err)
-{
-    const json_t *role = json_object_get(message, "role");
-    if (!json_is_object(message) || !role_known(json_string_value(role))) {
-        char name[48], found[64];
-        snprintf(name, sizeof name, "messages[%zu].role", at);
-        const char *text = json_string_value(role);
-        return err_param(err, STATUS_INVALID, name,
-                         "%s: must be system, developer, user or assistant, found %.40s", name,
-                         text ? text : json_found(role, found, sizeof found));
-    }
-    const json_t *calls = json_object_get(message, "tool_calls");
-    if (json_array_size(calls) > 0) {
-        char name[48];
-        snprintf(name, sizeof name, "messages[%zu].tool_calls", at);
-        return err_param(err, STATUS_INVALID, name, "%s: not implemented by this server", name);
-    }
-    json_t *content;
-    enum status st = message_content(message, at, &content, err);
-    if (st)
-        return st;
-    /* what the API now calls developer, templates know as system */
-    bool developer = strcmp(json_string_value(role), "developer") == 0;
-    json_t *clean = json_pack("{s:s, s:o}", "role", developer ? "system" : json_string_value(role),
-                              "content", content);
-    if (!clean || json_array_append_new(q->messages, clean))
-        return err_set(err, STATUS_NO_MEMORY, "no memory for the messages");
-    return STATUS_OK;
-}
-
-static enum status read_messages(struct openai_request *q, struct err *err)
-{
-    const json_t *messages = json_object_get(q->json, "messages");
-    size_t n = json_array_size(messages);
-    char found[64];
-    if (!json_is_array(messages) || n == 0 || n > LIMIT_MESSAGES)
-        return err_param(err, STATUS_INVALID, "messages",
-                         "messages: must be an array of 1 to %d messages, found %s", LIMIT_MESSAGES,
-                         json_found(messages, found, sizeof found));
-    q->messages = json_array();
-    if (!q->messages)
-        return err_set(err, STATUS_NO_MEMORY, "no memory for the messages");
-    for (size_t i = 0; i < n; i++) {
-        enum status st = add_message(q, json_array_get(messages, i), i, err);
-        if (st)
-            return st;
     }
     return STATUS_OK;
 }
@@ -322,8 +185,6 @@ static enum status read_max_tokens(struct openai_request *q, struct err *err)
     return st;
 }
 
-/* Choices: how many, and what is told of their tokens */
-
 static enum status read_n(struct openai_request *q, struct err *err)
 {
     int64_t n = 1, best_of;
@@ -344,41 +205,6 @@ static enum status read_n(struct openai_request *q, struct err *err)
                          "n: %d choices for each of %u prompts are %d, at most %d in one request",
                          (int)n, q->prompts.n, (int)n * (int)q->prompts.n, LIMIT_CHOICES);
     return STATUS_OK;
-}
-
-static enum status read_chat_logprobs(struct openai_request *q, struct err *err)
-{
-    int64_t top = 0;
-    enum status st = json_field_bool(q->json, "logprobs", &q->params.logprobs, err);
-    if (st == STATUS_OK)
-        st = json_field_int(q->json, "top_logprobs", 0, LIMIT_TOP_LOGPROBS, &top, err);
-    q->params.top_logprobs = (uint32_t)top;
-    if (st == STATUS_OK && top > 0 && !q->params.logprobs)
-        return err_param(err, STATUS_INVALID, "top_logprobs",
-                         "top_logprobs: only allowed when logprobs is true");
-    return st;
-}
-
-static enum status read_completion_logprobs(struct openai_request *q, struct err *err)
-{
-    const json_t *given = json_object_get(q->json, "logprobs");
-    int64_t top = 0;
-    enum status st = json_field_bool(q->json, "echo", &q->echo, err);
-    if (st || !given || json_is_null(given) || json_is_false(given))
-        return st;
-    st = json_whole(given, "logprobs", 0, LIMIT_COMPLETION_LOGPROBS, &top, err);
-    q->params.logprobs = true;
-    q->params.top_logprobs = (uint32_t)top;
-    q->params.prompt_logprobs = q->echo;
-    return st;
-}
-
-static enum status read_choices(struct openai_request *q, struct err *err)
-{
-    enum status st = read_n(q, err);
-    if (st)
-        return st;
-    return q->kind == OPENAI_CHAT ? read_chat_logprobs(q, err) : read_completion_logprobs(q, err);
 }
 
 static enum status openai_request_read_stream(struct openai_request *q, struct err *err)
@@ -427,21 +253,14 @@ static enum status read_priority(struct openai_request *q, struct err *err)
     return st;
 }
 
-static enum status read_prompts(struct openai_request *q, struct err *err)
-{
-    if (q->kind == OPENAI_COMPLETION)
-        return prompts_read(&q->prompts, json_object_get(q->json, "prompt"), err);
-    enum status st = prompts_make(&q->prompts, 1, err);
-    return st ? st : read_messages(q, err);
-}
-
 static enum status openai_request_read_all(struct openai_request *q, struct err *err)
 {
     enum status st;
     if ((st = check_unsupported(q, err)) ||
-        (st = json_field_text(q->json, "model", &q->model, err)) || (st = read_prompts(q, err)) ||
-        (st = read_sampling(q, err)) || (st = read_bias(q, err)) || (st = read_stop(q, err)) ||
-        (st = read_choices(q, err)) || (st = read_max_tokens(q, err)) ||
+        (st = json_field_text(q->json, "model", &q->model, err)) ||
+        (st = q->kind->read_prompts(q, err)) || (st = read_sampling(q, err)) ||
+        (st = read_bias(q, err)) || (st = read_stop(q, err)) || (st = read_n(q, err)) ||
+        (st = q->kind->read_logprobs(q, err)) || (st = read_max_tokens(q, err)) ||
         (st = openai_request_read_stream(q, err)) || (st = read_salt(q, err)) ||
         (st = read_priority(q, err)) ||
         (st = json_field_real(q->json, "timeout", true, 0, LIMIT_TIMEOUT_SECONDS, &q->timeout_s,
@@ -451,14 +270,14 @@ static enum status openai_request_read_all(struct openai_request *q, struct err 
     return STATUS_OK;
 }
 
-enum status openai_request_read(struct openai_request *out, enum openai_kind kind, json_t *take,
-                                struct err *err)
+enum status openai_request_read(struct openai_request *out, const struct api_kind *kind,
+                                json_t *take, struct err *err)
 {
     *out = (struct openai_request){.kind = kind, .json = take, .params.sampling = sampling_default};
     return openai_request_read_all(out, err);
 }
 
-enum status openai_request_parse(struct openai_request *out, enum openai_kind kind,
+enum status openai_request_parse(struct openai_request *out, const struct api_kind *kind,
                                  const char *body, size_t len, struct err *err)
 {
     json_t *json;
@@ -483,14 +302,15 @@ enum status openai_request_tokenize(struct openai_request *q, const struct loade
     openai_request_recommend(q, &loader->generation);
     for (uint32_t i = 0; i < q->prompts.n; i++)
         q->prompts.all[i].ids.most = most;
-    if (q->kind == OPENAI_COMPLETION)
+    if (!q->messages)
         return prompts_tokenize(&q->prompts, t, q->echo, err);
     struct tokens *ids = &q->prompts.all[0].ids;
     enum status st = prompts_wanted(&q->prompts, err);
     if (st == STATUS_OK)
         st = chat_tokens(loader->chat_template, t, q->messages, NULL, true, ids, err);
     if (st == STATUS_OK && ids->count == 0)
-        return err_param(err, STATUS_INVALID, "messages", "the prompt is empty: it has no tokens");
+        return err_param(err, STATUS_INVALID, q->kind->prompts,
+                         "the prompt is empty: it has no tokens");
     return st;
 }
 
@@ -510,7 +330,7 @@ static uint64_t logprob_rows(const struct openai_request *q, uint32_t n_ctx)
 enum status openai_request_check_logprobs(const struct openai_request *q, uint32_t n_ctx,
                                           struct err *err)
 {
-    const char *top = q->kind == OPENAI_CHAT ? "top_logprobs" : "logprobs";
+    const char *top = q->kind->alternatives;
     uint64_t rows = logprob_rows(q, n_ctx), most = LIMIT_ANSWER_LOGPROBS;
     if (!q->params.logprobs || rows * (1 + q->params.top_logprobs) <= most)
         return STATUS_OK;

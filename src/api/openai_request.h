@@ -16,11 +16,11 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-enum openai_kind { OPENAI_CHAT, OPENAI_COMPLETION };
+struct api_kind;
 
 /* Starts zeroed, ends with openai_request_fini. */
 struct openai_request {
-    enum openai_kind kind;
+    const struct api_kind *kind;
     json_t *json; /* the whole body, until openai_request_forget_text; owned; `model`, `prompts`
                      borrow from it */
     const char *model;      /* NULL: none named */
@@ -34,12 +34,12 @@ struct openai_request {
     struct request_params params; /* of every choice: all but prompt, choice and timeline */
 };
 
-enum status openai_request_parse(struct openai_request *out, enum openai_kind kind,
+enum status openai_request_parse(struct openai_request *out, const struct api_kind *kind,
                                  const char *body, size_t len, struct err *err);
 
 /* The same of a body that was parsed to an object, which it takes over, failing or not. */
-enum status openai_request_read(struct openai_request *out, enum openai_kind kind, json_t *take,
-                                struct err *err);
+enum status openai_request_read(struct openai_request *out, const struct api_kind *kind,
+                                json_t *take, struct err *err);
 
 /* What the request leaves open becomes what the model recommends. */
 void openai_request_recommend(struct openai_request *q, const struct sampling_values *v);

@@ -1,5 +1,6 @@
 #include "api/openai_response.h"
 
+#include "api/api_kind.h"
 #include "base/json.h"
 #include "observe/timeline_json.h"
 #include "observe/wait_reason.h"
@@ -7,21 +8,27 @@
 #include <inttypes.h>
 
 static void openai_response_put_head(struct buf *out, const struct openai_response *a,
-                                     const char *chat_object)
+                                     const char *object)
 {
     buf_puts(out, "{\"id\":");
     json_put(out, a->id);
-    buf_printf(out, ",\"object\":\"%s\",\"created\":%" PRId64 ",\"model\":",
-               a->kind == OPENAI_CHAT ? chat_object : "text_completion", a->created);
+    buf_printf(out, ",\"object\":\"%s\",\"created\":%" PRId64 ",\"model\":", object, a->created);
     json_put(out, a->model);
 }
 
-/* The choice of a chunk: `delta` of a chat, `text` of a completion. */
 static void put_choice_start(struct buf *out, const struct openai_response *a,
                              const struct openai_response_choice *c)
 {
-    openai_response_put_head(out, a, "chat.completion.chunk");
+    openai_response_put_head(out, a, a->kind->chunk_object);
     buf_printf(out, ",\"choices\":[{\"index\":%u,", c->index);
+}
+
+static void put_text(struct buf *out, const struct openai_response_choice *c,
+                     const struct api_around *around)
+{
+    buf_puts(out, around->before);
+    json_put_text(out, c->text, c->len);
+    buf_puts(out, around->behind);
 }
 
 static void put_choice_end(struct buf *out, const struct openai_response_choice *c)
@@ -113,13 +120,7 @@ void openai_response_delta(struct buf *out, const struct openai_response *a,
                            const struct openai_response_choice *c)
 {
     put_choice_start(out, a, c);
-    if (a->kind == OPENAI_CHAT)
-        buf_puts(out, c->first ? "\"delta\":{\"role\":\"assistant\",\"content\":"
-                               : "\"delta\":{\"content\":");
-    else
-        buf_puts(out, "\"text\":");
-    json_put_text(out, c->text, c->len);
-    buf_puts(out, a->kind == OPENAI_CHAT ? "}" : "");
+    put_text(out, c, c->first ? &a->kind->first_chunk : &a->kind->chunk);
     put_choice_end(out, c);
     buf_puts(out, a->include_usage ? "],\"usage\":null}" : "]}");
 }
@@ -129,7 +130,7 @@ void openai_response_finish(struct buf *out, const struct openai_response *a,
                             const struct openai_response_end *end)
 {
     put_choice_start(out, a, c);
-    buf_puts(out, a->kind == OPENAI_CHAT ? "\"delta\":{}" : "\"text\":\"\"");
+    buf_puts(out, a->kind->last_chunk);
     put_choice_end(out, c);
     buf_putc(out, ']');
     if (a->include_usage)
@@ -142,7 +143,7 @@ void openai_response_finish(struct buf *out, const struct openai_response *a,
 void openai_response_usage(struct buf *out, const struct openai_response *a,
                            const struct openai_response_end *end)
 {
-    openai_response_put_head(out, a, "chat.completion.chunk");
+    openai_response_put_head(out, a, a->kind->chunk_object);
     buf_puts(out, ",\"choices\":[]");
     put_usage(out, end);
     put_measurements(out, end);
@@ -151,7 +152,7 @@ void openai_response_usage(struct buf *out, const struct openai_response *a,
 
 void openai_response_head(struct buf *out, const struct openai_response *a)
 {
-    openai_response_put_head(out, a, "chat.completion");
+    openai_response_put_head(out, a, a->kind->object);
     buf_puts(out, ",\"choices\":[");
 }
 
@@ -159,12 +160,7 @@ void openai_response_choice(struct buf *out, const struct openai_response *a,
                             const struct openai_response_choice *c)
 {
     buf_printf(out, "{\"index\":%u,", c->index);
-    if (a->kind == OPENAI_CHAT)
-        buf_puts(out, "\"message\":{\"role\":\"assistant\",\"content\":");
-    else
-        buf_puts(out, "\"text\":");
-    json_put_text(out, c->text, c->len);
-    buf_puts(out, a->kind == OPENAI_CHAT ? ",\"refusal\":null}" : "");
+    put_text(out, c, &a->kind->whole);
     put_choice_end(out, c);
 }
 

@@ -16,7 +16,7 @@
 
 /* What all chunks of one answer share; strings are borrowed. */
 struct openai_response {
-    enum openai_kind kind;
+    const struct api_kind *kind;
     const char *id;
     const char *model;
     int64_t created;

@@ -84,5 +84,4 @@ const struct wire_format openai_sse_format = {
     .choice = openai_response_choice,
     .tail = openai_sse_put_tail,
     .reply = openai_sse_reply,
-    .logprobs = {[OPENAI_CHAT] = OPENAI_CHAT, [OPENAI_COMPLETION] = OPENAI_COMPLETION},
 };

@@ -10,14 +10,14 @@
 #include "base/json.h"
 #include "observe/measurements.h"
 #include "observe/prometheus.h"
-#include "api/openai_sse.h"
+#include "api/api_kind.h"
 
 #include <inttypes.h>
 #include <string.h>
 
 typedef void route_handler(struct server *s, struct http_exchange *x);
 
-static route_handler routes_chat, completion, models, model, health, routes_ready;
+static route_handler models, model, health, routes_ready;
 static route_handler metrics, routes_requests, stats, stream;
 static route_handler page, page_part;
 
@@ -25,41 +25,32 @@ struct route {
     const char *path; /* a final '/' takes whatever follows it, but for "/" itself */
     const char *method;
     bool needs_key;
-    route_handler *handler;
+    route_handler *handler;      /* NULL: a completion of ... */
+    const struct api_kind *kind; /* ... this API is asked for */
 };
 
 static const struct route routes[] = {
-    {"/v1/chat/completions", "POST", true, routes_chat},
-    {"/v1/completions", "POST", true, completion},
-    {"/v1/models", "GET", true, models},
-    {"/v1/models/", "GET", true, model},
-    {"/v1/debug/requests", "GET", true, routes_requests},
-    {"/v1/debug/stats", "GET", true, stats},
-    {"/v1/debug/stream", "GET", true, stream},
-    {"/metrics", "GET", false, metrics},
-    {"/health", "GET", false, health},
-    {"/ready", "GET", false, routes_ready},
-    {"/", "GET", false, page},
-    {"/page/", "GET", false, page_part},
+    {"/v1/chat/completions", "POST", true, NULL, &api_chat},
+    {"/v1/completions", "POST", true, NULL, &api_completions},
+    {"/v1/models", "GET", true, models, NULL},
+    {"/v1/models/", "GET", true, model, NULL},
+    {"/v1/debug/requests", "GET", true, routes_requests, NULL},
+    {"/v1/debug/stats", "GET", true, stats, NULL},
+    {"/v1/debug/stream", "GET", true, stream, NULL},
+    {"/metrics", "GET", false, metrics, NULL},
+    {"/health", "GET", false, health, NULL},
+    {"/ready", "GET", false, routes_ready, NULL},
+    {"/", "GET", false, page, NULL},
+    {"/page/", "GET", false, page_part, NULL},
 };
 
 /* Handlers */
 
-static void routes_ask(struct server *s, struct http_exchange *x, enum openai_kind kind)
+static void routes_ask(struct server *s, struct http_exchange *x, const struct api_kind *kind)
 {
-    completion_begin(s, x,
-                     &(struct completion_question){
-                         .kind = kind, .form = &openai_sse_format, .body = http_take_body(x)});
-}
-
-static void routes_chat(struct server *s, struct http_exchange *x)
-{
-    routes_ask(s, x, OPENAI_CHAT);
-}
-
-static void completion(struct server *s, struct http_exchange *x)
-{
-    routes_ask(s, x, OPENAI_COMPLETION);
+    const struct completion_question question = {
+        .kind = kind, .form = kind->form, .body = http_take_body(x)};
+    completion_begin(s, x, &question);
 }
 
 static void reply_as(struct http_exchange *x, int status, const char *type, struct buf *body)
@@ -420,6 +411,8 @@ void routes_dispatch(void *server, struct http_exchange *x)
     x->open = !j.route->needs_key && !brings_key(s, &head);
     if (is_preflight(&head))
         preflight(j.route, x);
-    else
+    else if (j.route->handler)
         j.route->handler(s, x);
+    else
+        routes_ask(s, x, j.route->kind);
 }

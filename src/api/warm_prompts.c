@@ -3,6 +3,7 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/json.h"
+#include "api/api_kind.h"
 #include "api/openai_request.h"
 
 #include <errno.h>
@@ -59,8 +60,7 @@ static enum status warm_prompts_read_line(struct warm_prompts *w, const struct r
     enum status st = json_parse(line, len, &json, r->err);
     if (st)
         return st;
-    bool chat = json_object_get(json, "messages") != NULL;
-    st = openai_request_read(&q, chat ? OPENAI_CHAT : OPENAI_COMPLETION, json, r->err);
+    st = openai_request_read(&q, api_kind_of(json), json, r->err);
     if (st == STATUS_OK)
         st = openai_request_tokenize(&q, r->loader, 0, r->err);
     for (uint32_t i = 0; i < q.prompts.n && st == STATUS_OK; i++)

@@ -10,7 +10,7 @@
 
 struct wire_format {
     /* Any thread: the body, as a question. */
-    enum status (*read)(struct openai_request *out, enum openai_kind kind, const char *bytes,
+    enum status (*read)(struct openai_request *out, const struct api_kind *kind, const char *bytes,
                         size_t len, struct err *err);
 
     /* The headers of a stream. */
@@ -38,7 +38,7 @@ struct wire_format {
                  const struct openai_response_end *end);
     void (*reply)(struct http_exchange *x, const struct buf *whole);
 
-    enum openai_kind logprobs[2]; /* by kind: as which they are told (openai_logprobs.h) */
+    const struct api_kind *logprobs; /* whose log probabilities it tells; NULL: the asked one's */
 };
 
 #endif

@@ -70,7 +70,7 @@ bool grpc_timeout(const char *text, float *seconds);
 
 /* Generate and Chat: questions and answers as calls have them. */
 extern const struct wire_format grpc_response_format;
-enum status grpc_request_read(struct openai_request *out, enum openai_kind kind, const char *bytes,
-                              size_t len, struct err *err);
+enum status grpc_request_read(struct openai_request *out, const struct api_kind *kind,
+                              const char *bytes, size_t len, struct err *err);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include "base/limits.h"
 #include "base/mem.h"
+#include "api/api_kind.h"
 #include "api/client_admission.h"
 #include "api/completion.h"
 
@@ -14,7 +15,7 @@
 /* Generate, Chat: calls */
 
 static void grpc_inference_ask(struct server *s, struct http_exchange *x, struct evbuffer *message,
-                               enum openai_kind kind, bool stream)
+                               const struct api_kind *kind, bool stream)
 {
     float seconds = 0;
     const char *timeout = http_header(x, "grpc-timeout");
@@ -32,22 +33,22 @@ static void grpc_inference_ask(struct server *s, struct http_exchange *x, struct
 
 static void generate(struct server *s, struct http_exchange *x, struct evbuffer *message)
 {
-    grpc_inference_ask(s, x, message, OPENAI_COMPLETION, true);
+    grpc_inference_ask(s, x, message, &api_completions, true);
 }
 
 static void generate_blocking(struct server *s, struct http_exchange *x, struct evbuffer *message)
 {
-    grpc_inference_ask(s, x, message, OPENAI_COMPLETION, false);
+    grpc_inference_ask(s, x, message, &api_completions, false);
 }
 
 static void grpc_inference_chat(struct server *s, struct http_exchange *x, struct evbuffer *message)
 {
-    grpc_inference_ask(s, x, message, OPENAI_CHAT, true);
+    grpc_inference_ask(s, x, message, &api_chat, true);
 }
 
 static void chat_blocking(struct server *s, struct http_exchange *x, struct evbuffer *message)
 {
-    grpc_inference_ask(s, x, message, OPENAI_CHAT, false);
+    grpc_inference_ask(s, x, message, &api_chat, false);
 }
 
 /* Tokenize, ListModels: answered at once */

@@ -2,6 +2,7 @@
  * openai_request_read checks, so that there is one place that knows what may be asked. */
 #include "grpc/grpc.h"
 
+#include "api/api_kind.h"
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/json.h"
@@ -258,7 +259,7 @@ static enum status read_chat(json_t *o, const ProtobufCMessage *message, struct 
 }
 
 struct making {
-    enum openai_kind kind;
+    const struct api_kind *kind;
     const ProtobufCMessage *message;
     json_t *json;
     enum status status;
@@ -269,14 +270,14 @@ static void make_json(void *arg)
 {
     struct making *q = arg;
     q->json = json_object();
-    q->status = q->kind == OPENAI_CHAT ? read_chat(q->json, q->message, q->err)
+    q->status = q->kind->chat_template ? read_chat(q->json, q->message, q->err)
                                        : read_generate(q->json, q->message, q->err);
 }
 
-enum status grpc_request_read(struct openai_request *out, enum openai_kind kind, const char *bytes,
-                              size_t len, struct err *err)
+enum status grpc_request_read(struct openai_request *out, const struct api_kind *kind,
+                              const char *bytes, size_t len, struct err *err)
 {
-    const ProtobufCMessageDescriptor *type = kind == OPENAI_CHAT
+    const ProtobufCMessageDescriptor *type = kind->chat_template
                                                  ? &firstlight__v1__chat_request__descriptor
                                                  : &firstlight__v1__generate_request__descriptor;
     struct room room = {.left = LIMIT_QUESTION_BYTES};

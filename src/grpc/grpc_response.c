@@ -1,6 +1,7 @@
 /* Answers of gRPC: a GenerateResponse for whatever is ready. A message whose fields stand in parts
  * is the parts one after the other (protobuf's "last one wins", repeated ones add up), which is how
  * a whole answer is put together. */
+#include "api/api_kind.h"
 #include "base/arena.h"
 #include "grpc/grpc.h"
 #include "base/json_memory.h"
@@ -202,5 +203,5 @@ const struct wire_format grpc_response_format = {
     .choice = put_whole_choice,
     .tail = grpc_response_put_tail,
     .reply = grpc_reply_packed,
-    .logprobs = {[OPENAI_CHAT] = OPENAI_CHAT, [OPENAI_COMPLETION] = OPENAI_CHAT},
+    .logprobs = &api_chat,
 };

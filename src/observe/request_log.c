@@ -61,8 +61,8 @@ void request_log_put(struct buf *out, const struct request_log_entry *q)
                ",\"route\":\"%s\",\"stream\":%s,\"created\":%" PRId64
                ",\"status\":%d,\"gone\":%s,\"finish\":\"%s\",\"choices\":%u,\"prompt_tokens\":%u,"
                "\"completion_tokens\":%u",
-               q->chat ? "chat" : "completions", q->streamed ? "true" : "false", q->created,
-               q->status, q->gone ? "true" : "false", q->finish, q->choices, q->prompt_tokens,
+               q->route, q->streamed ? "true" : "false", q->created, q->status,
+               q->gone ? "true" : "false", q->finish, q->choices, q->prompt_tokens,
                q->completion_tokens);
     buf_puts(out, ",\"received_unix_ms\":");
     json_put_ms(out, q->received_unix_us);

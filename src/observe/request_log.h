@@ -16,7 +16,8 @@
 struct request_log_entry {
     char id[48];
     char request_id[LIMIT_REQUEST_ID_BYTES + 1];
-    bool chat, streamed;
+    const char *route; /* static: "chat", "completions" */
+    bool streamed;
     bool gone;          /* the client left before the answer's end */
     bool submitted;     /* to the engine: what follows tokens is of meaning only then */
     int status;         /* HTTP's; 0: the client left before there was one */

@@ -27,7 +27,8 @@ struct trace_line {
     int64_t received_us;
     uint32_t output_length;
     uint32_t max_tokens; /* 0: it never came to that */
-    bool stream, chat;
+    bool stream;
+    bool chat;           /* the prompt went through the chat template */
     int status;          /* HTTP's; 0: the client left before there was one */
     const char *finish;  /* static: "stop", "length", "cancelled", "timeout", "error",
                             "refused" */

@@ -4,6 +4,7 @@
  * tests/fuzz/http2_seeds.py writes the seeds. The server behind is one that still loads: it refuses
  * what needs a model, and answers health and reflection.
  */
+#include "api/api_kind.h"
 #include "base/buf.h"
 #include "base/log.h"
 #include "grpc/grpc.h"
@@ -21,7 +22,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void check_question(enum openai_kind kind, const uint8_t *data, size_t size)
+static void check_question(const struct api_kind *kind, const uint8_t *data, size_t size)
 {
     struct openai_request q = {0};
     struct err e = {0};
@@ -127,7 +128,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size < 1 || size > 1 << 16)
         return 0;
     if (data[0] < 2)
-        check_question(data[0] == 0 ? OPENAI_COMPLETION : OPENAI_CHAT, data + 1, size - 1);
+        check_question(data[0] == 0 ? &api_completions : &api_chat, data + 1, size - 1);
     else
         check_connection(data + 1, size - 1, data[0]);
     return 0;

@@ -3,6 +3,7 @@
  *
  * tests/fuzz/request_seeds.py writes the seeds.
  */
+#include "api/api_kind.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "http/http1_framing.h"
@@ -15,7 +16,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* Whatever passes is within what it says; whatever is refused says why, in valid JSON. */
-static void check_body(enum openai_kind kind, const char *body, size_t size)
+static void check_body(const struct api_kind *kind, const char *body, size_t size)
 {
     struct openai_request q;
     struct err e = {0};
@@ -25,11 +26,11 @@ static void check_body(enum openai_kind kind, const char *body, size_t size)
         REQUIRE(p->max_tokens >= 1 && p->n_stop <= LIMIT_STOP_STRINGS);
         REQUIRE(p->sampling.temperature >= 0 && p->sampling.temperature <= 2);
         REQUIRE(p->sampling.n_bias <= LIMIT_LOGIT_BIAS);
-        REQUIRE(kind != OPENAI_CHAT || json_array_size(q.messages) > 0);
+        REQUIRE(kind != &api_chat || json_array_size(q.messages) > 0);
         REQUIRE(q.n >= 1 && q.prompts.n >= 1 && q.prompts.n * q.n <= LIMIT_CHOICES);
         REQUIRE(p->min_tokens <= p->max_tokens && p->top_logprobs <= LIMIT_TOP_LOGPROBS);
         for (uint32_t i = 0; i < q.prompts.n; i++)
-            REQUIRE(kind == OPENAI_CHAT || q.prompts.all[i].text || q.prompts.all[i].ids.count > 0);
+            REQUIRE(kind == &api_chat || q.prompts.all[i].text || q.prompts.all[i].ids.count > 0);
     } else {
         json_put(&b, e.text);
         json_t *text = json_loadb(buf_str(&b), b.len, JSON_DECODE_ANY, NULL);
@@ -64,6 +65,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (data[0] == 'h')
         check_framing(rest, size - 1);
     else
-        check_body(data[0] == 'c' ? OPENAI_CHAT : OPENAI_COMPLETION, rest, size - 1);
+        check_body(data[0] == 'c' ? &api_chat : &api_completions, rest, size - 1);
     return 0;
 }

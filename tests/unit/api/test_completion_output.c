@@ -1,5 +1,6 @@
 /* What is written of a call, and when its first content counts as written: an engine run by hand in
  * virtual time, and a client whose every write takes a while. */
+#include "api/api_kind.h"
 #include "api/completion.h"
 #include "http/http_transport.h"
 #include "api/openai_sse.h"
@@ -125,9 +126,9 @@ static void begin(struct scene *s, bool streaming, uint32_t n, const uint32_t *m
                                   .n_choices = n,
                                   .n_live = n,
                                   .form = &s->form,
-                                  .ask = {.n = n},
+                                  .ask = {.kind = &api_chat, .n = n},
                                   .streaming = streaming,
-                                  .answer = {.id = "id", .model = "m"}};
+                                  .answer = {.kind = &api_chat, .id = "id", .model = "m"}};
     struct err e;
     assert_int_equal(prompts_make(&s->call.ask.prompts, 1, &e), STATUS_OK);
     s->server.base = event_base_new();

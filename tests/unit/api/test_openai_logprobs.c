@@ -1,6 +1,7 @@
 /* Log probabilities as JSON: both dialects, parts of characters, what is held back and cut off. */
 #include "api/openai_logprobs.h"
 
+#include "api/api_kind.h"
 #include "support/cmocka_all.h"
 #include "unit/engine/fake_backend.h"
 
@@ -55,7 +56,7 @@ static void fill(struct answer_of *a, const char *text, const int32_t *tokens, c
 }
 
 /* What comes now; NULL when nothing does. */
-static json_t *put(enum openai_kind kind, const struct answer_of *a,
+static json_t *put(const struct api_kind *kind, const struct answer_of *a,
                    struct openai_logprobs_cursor *cursor)
 {
     struct buf b = {0};
@@ -70,7 +71,7 @@ static json_t *put(enum openai_kind kind, const struct answer_of *a,
     return v;
 }
 
-static void expect(enum openai_kind kind, const struct answer_of *a,
+static void expect(const struct api_kind *kind, const struct answer_of *a,
                    struct openai_logprobs_cursor *cursor, const char *expected)
 {
     json_t *found = put(kind, a, cursor), *wanted = json_loads(expected, 0, NULL);
@@ -85,7 +86,7 @@ static void expect(enum openai_kind kind, const struct answer_of *a,
 
 static size_t count(const struct answer_of *a, struct openai_logprobs_cursor *cursor)
 {
-    json_t *v = put(OPENAI_COMPLETION, a, cursor);
+    json_t *v = put(&api_completions, a, cursor);
     size_t n = json_array_size(json_object_get(v, "tokens"));
     json_decref(v);
     return n;
@@ -97,13 +98,13 @@ static void both_dialects(void **state)
     struct answer_of a;
     struct openai_logprobs_cursor cursor = {0};
     fill(&a, "ab", (int32_t[]){AB}, (size_t[]){0}, 1);
-    expect(OPENAI_CHAT, &a, &cursor,
+    expect(&api_chat, &a, &cursor,
            "{\"content\":[{\"token\":\"ab\",\"logprob\":-0.5,\"bytes\":[97,98],\"top_logprobs\":["
            "{\"token\":\"ab\",\"logprob\":-0.5,\"bytes\":[97,98]},"
            "{\"token\":\"z\",\"logprob\":-9999,\"bytes\":[122]}]}],\"refusal\":null}");
-    assert_null(put(OPENAI_CHAT, &a, &cursor));
+    assert_null(put(&api_chat, &a, &cursor));
     cursor = (struct openai_logprobs_cursor){0};
-    expect(OPENAI_COMPLETION, &a, &cursor,
+    expect(&api_completions, &a, &cursor,
            "{\"tokens\":[\"ab\"],\"token_logprobs\":[-0.5],"
            "\"top_logprobs\":[{\"ab\":-0.5,\"z\":-9999}],\"text_offset\":[0]}");
 }
@@ -115,7 +116,7 @@ static void the_token_itself_is_among_the_alternatives(void **state)
     struct openai_logprobs_cursor cursor = {0};
     fill(&a, "a", (int32_t[]){A}, (size_t[]){0}, 1);
     a.rows[1] = (struct token_logprob){B, -0.25f};
-    expect(OPENAI_COMPLETION, &a, &cursor,
+    expect(&api_completions, &a, &cursor,
            "{\"tokens\":[\"a\"],\"token_logprobs\":[-0.5],"
            "\"top_logprobs\":[{\"b\":-0.25,\"z\":-9999,\"a\":-0.5}],\"text_offset\":[0]}");
 }
@@ -129,7 +130,7 @@ static void parts_of_characters(void **state)
     const int32_t tokens[] = {A, C3, A9, B};
     const size_t before[] = {0, 1, 1, 3};
     fill(&a, "a\u00e9b", tokens, before, 4);
-    json_t *v = put(OPENAI_COMPLETION, &a, &cursor);
+    json_t *v = put(&api_completions, &a, &cursor);
     json_t *wanted = json_loads("[\"a\",\"bytes:\\\\xc3\",\"bytes:\\\\xa9\",\"b\"]", 0, NULL);
     assert_true(json_equal(json_object_get(v, "tokens"), wanted));
     json_decref(wanted);
@@ -138,7 +139,7 @@ static void parts_of_characters(void **state)
     json_decref(wanted);
     json_decref(v);
     cursor = (struct openai_logprobs_cursor){0};
-    v = put(OPENAI_CHAT, &a, &cursor);
+    v = put(&api_chat, &a, &cursor);
     const json_t *part = json_array_get(json_object_get(v, "content"), 1);
     assert_string_equal(json_string_value(json_object_get(part, "token")), "\\xc3");
     assert_int_equal(json_integer_value(json_array_get(json_object_get(part, "bytes"), 0)), 0xc3);
@@ -162,7 +163,7 @@ static void the_prompt_goes_first(void **state)
     for (int round = 0; round < 2; round++) {
         struct buf b = {0};
         assert_true(
-            openai_logprobs_put(&b, OPENAI_COMPLETION, world.tokenizer, &a.all, &prompt, &cursor));
+            openai_logprobs_put(&b, &api_completions, world.tokenizer, &a.all, &prompt, &cursor));
         assert_string_equal(
             buf_str(&b),
             round == 0

@@ -1,6 +1,7 @@
 /* Requests: every field's range, every parameter that is not implemented. */
 #include "api/openai_request.h"
 
+#include "api/api_kind.h"
 #include "support/cmocka_all.h"
 
 #include "base/buf.h"
@@ -11,20 +12,20 @@
 #include <string.h>
 
 /* A request with these members added to what it needs. */
-static enum status parse(struct openai_request *q, enum openai_kind kind, const char *members,
+static enum status parse(struct openai_request *q, const struct api_kind *kind, const char *members,
                          struct err *e)
 {
     char body[4096];
     *e = (struct err){0};
     int n = snprintf(body, sizeof body, "{%s%s%s}",
-                     kind == OPENAI_CHAT ? "\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]"
-                                         : "\"prompt\":\"hi\"",
+                     kind == &api_chat ? "\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]"
+                                       : "\"prompt\":\"hi\"",
                      *members ? "," : "", members);
     assert_true(n > 0 && (size_t)n < sizeof body);
     return openai_request_parse(q, kind, body, (size_t)n, e);
 }
 
-static void accepted(enum openai_kind kind, const char *members)
+static void accepted(const struct api_kind *kind, const char *members)
 {
     struct openai_request q;
     struct err e;
@@ -33,7 +34,7 @@ static void accepted(enum openai_kind kind, const char *members)
     openai_request_fini(&q);
 }
 
-static void refused(enum openai_kind kind, const char *members, const char *param)
+static void refused(const struct api_kind *kind, const char *members, const char *param)
 {
     struct openai_request q;
     struct err e;
@@ -55,12 +56,12 @@ static void test_recommended(void **state)
         g.given[f] = f != SAMPLING_min_p;
         g.value[f] = f == SAMPLING_top_k ? 40 : 0.5;
     }
-    assert_int_equal(parse(&q, OPENAI_CHAT, "\"top_p\": 1, \"temperature\": null", &e), STATUS_OK);
+    assert_int_equal(parse(&q, &api_chat, "\"top_p\": 1, \"temperature\": null", &e), STATUS_OK);
     openai_request_recommend(&q, &g);
     assert_true(s->temperature == 0.5f && s->top_k == 40 && s->repetition_penalty == 0.5f);
     assert_true(s->top_p == 1 && s->min_p == sampling_default.min_p);
     openai_request_fini(&q);
-    assert_int_equal(parse(&q, OPENAI_CHAT, "\"top_k\": -1, \"temperature\": 0", &e), STATUS_OK);
+    assert_int_equal(parse(&q, &api_chat, "\"top_k\": -1, \"temperature\": 0", &e), STATUS_OK);
     openai_request_recommend(&q, &g);
     assert_true(s->temperature == 0 && s->top_k == 0 && s->top_p == 0.5f);
     openai_request_fini(&q);
@@ -71,7 +72,7 @@ static void test_defaults(void **state)
     (void)state;
     struct openai_request q;
     struct err e;
-    assert_int_equal(parse(&q, OPENAI_CHAT, "", &e), STATUS_OK);
+    assert_int_equal(parse(&q, &api_chat, "", &e), STATUS_OK);
     assert_int_equal(q.params.max_tokens, LIMIT_DEFAULT_MAX_TOKENS);
     const struct sampling *p = &q.params.sampling;
     assert_true(p->temperature == 0.8f && p->top_k == 40 && p->top_p == 0.95f);
@@ -83,7 +84,7 @@ static void test_defaults(void **state)
     assert_int_equal(q.params.n_stop, 0);
     openai_request_fini(&q);
     /* a value of one changes none of the others */
-    assert_int_equal(parse(&q, OPENAI_CHAT, "\"temperature\": 1", &e), STATUS_OK);
+    assert_int_equal(parse(&q, &api_chat, "\"temperature\": 1", &e), STATUS_OK);
     assert_true(p->temperature == 1 && p->top_k == 40 && p->top_p == 0.95f && p->min_p == 0.05f);
     openai_request_fini(&q);
 }
@@ -100,7 +101,7 @@ static void test_values(void **state)
         "\"stream\":true,\"stream_options\":{\"include_usage\":true},\"ignore_eos\":true,"
         "\"logit_bias\":{\"5\":-100,\"7\":1.5},\"user\":\"u\",\"metadata\":{\"a\":\"b\"},"
         "\"surprise\":[{}]";
-    assert_int_equal(parse(&q, OPENAI_COMPLETION, members, &e), STATUS_OK);
+    assert_int_equal(parse(&q, &api_completions, members, &e), STATUS_OK);
     const struct sampling *s = &q.params.sampling;
     assert_string_equal(q.model, "m");
     assert_float_equal(s->temperature, 0.5, 0);
@@ -157,22 +158,22 @@ static void test_ranges(void **state)
     for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
         for (size_t k = 0; k < 4 && ranges[i].good[k]; k++) {
             snprintf(members, sizeof members, "\"%s\":%s", ranges[i].name, ranges[i].good[k]);
-            accepted(OPENAI_CHAT, members);
-            accepted(OPENAI_COMPLETION, members);
+            accepted(&api_chat, members);
+            accepted(&api_completions, members);
         }
         for (size_t k = 0; k < 6 && ranges[i].bad[k]; k++) {
             snprintf(members, sizeof members, "\"%s\":%s", ranges[i].name, ranges[i].bad[k]);
-            refused(OPENAI_CHAT, members, ranges[i].name);
-            refused(OPENAI_COMPLETION, members, ranges[i].name);
+            refused(&api_chat, members, ranges[i].name);
+            refused(&api_completions, members, ranges[i].name);
         }
     }
-    refused(OPENAI_CHAT, "\"logit_bias\":{\"5\":101}", "logit_bias[5]");
-    refused(OPENAI_CHAT, "\"logit_bias\":{\"5\":\"1\"}", "logit_bias[5]");
-    refused(OPENAI_CHAT, "\"stream_options\":{\"include_usage\":true}", "stream_options");
-    refused(OPENAI_CHAT, "\"stream\":true,\"stream_options\":5", "stream_options");
-    refused(OPENAI_CHAT, "\"stream\":true,\"stream_options\":{\"include_usage\":1}",
+    refused(&api_chat, "\"logit_bias\":{\"5\":101}", "logit_bias[5]");
+    refused(&api_chat, "\"logit_bias\":{\"5\":\"1\"}", "logit_bias[5]");
+    refused(&api_chat, "\"stream_options\":{\"include_usage\":true}", "stream_options");
+    refused(&api_chat, "\"stream\":true,\"stream_options\":5", "stream_options");
+    refused(&api_chat, "\"stream\":true,\"stream_options\":{\"include_usage\":1}",
             "stream_options.include_usage");
-    refused(OPENAI_CHAT, "\"stop\":[1]", "stop");
+    refused(&api_chat, "\"stop\":[1]", "stop");
 }
 
 /* A request gives each sampling parameter under its row's name. */
@@ -185,15 +186,15 @@ static void test_sampling_rows(void **state)
         struct err e;
         char members[80];
         snprintf(members, sizeof members, "\"%s\":%.0f", row->name, row->highest);
-        assert_int_equal(parse(&q, OPENAI_CHAT, members, &e), STATUS_OK);
+        assert_int_equal(parse(&q, &api_chat, members, &e), STATUS_OK);
         for (int k = 0; k < SAMPLING_PARAMS; k++)
             assert_true(sampling_get(&q.params.sampling, k) ==
                         (k == p ? row->highest : sampling_get(&sampling_default, k)));
         openai_request_fini(&q);
         snprintf(members, sizeof members, "\"%s\":%.0f", row->name, row->highest + 1);
-        refused(OPENAI_CHAT, members, row->name);
+        refused(&api_chat, members, row->name);
         snprintf(members, sizeof members, "\"%s\":%.0f", row->name, row->lowest - !row->above);
-        refused(OPENAI_COMPLETION, members, row->name);
+        refused(&api_completions, members, row->name);
     }
 }
 
@@ -214,19 +215,19 @@ static void test_limits(void **state)
         const char *name = numbers[i].name;
         int n = numbers[i].sign * numbers[i].most;
         snprintf(members, sizeof members, "\"%s\":%d", name, n);
-        accepted(OPENAI_CHAT, members);
+        accepted(&api_chat, members);
         snprintf(members, sizeof members, "\"%s\":%d", name, n + numbers[i].sign);
-        refused(OPENAI_CHAT, members, name);
+        refused(&api_chat, members, name);
     }
     for (int over = 0; over < 2; over++) {
         snprintf(members, sizeof members, "\"cache_salt\":\"%0*d\"", LIMIT_CACHE_SALT_BYTES + over,
                  0);
         if (over)
-            refused(OPENAI_CHAT, members, "cache_salt");
+            refused(&api_chat, members, "cache_salt");
         else
-            accepted(OPENAI_CHAT, members);
+            accepted(&api_chat, members);
     }
-    refused(OPENAI_CHAT, "\"cache_salt\":\"\"", "cache_salt");
+    refused(&api_chat, "\"cache_salt\":\"\"", "cache_salt");
 }
 
 static const struct {
@@ -256,17 +257,17 @@ static const struct {
     {1, "store", {"false"}, {"true"}},
 };
 
-static void try_unsupported(size_t i, enum openai_kind kind)
+static void try_unsupported(size_t i, const struct api_kind *kind)
 {
     char members[200];
     for (size_t k = 0; k < 3 && unsupported[i].good[k]; k++) {
         snprintf(members, sizeof members, "\"%s\":%s", unsupported[i].name, unsupported[i].good[k]);
-        if (unsupported[i].kinds & (kind == OPENAI_CHAT ? 1 : 2))
+        if (unsupported[i].kinds & (kind == &api_chat ? 1 : 2))
             accepted(kind, members);
     }
     for (size_t k = 0; k < 3 && unsupported[i].bad[k]; k++) {
         snprintf(members, sizeof members, "\"%s\":%s", unsupported[i].name, unsupported[i].bad[k]);
-        if (unsupported[i].kinds & (kind == OPENAI_CHAT ? 1 : 2))
+        if (unsupported[i].kinds & (kind == &api_chat ? 1 : 2))
             refused(kind, members, unsupported[i].name);
         else if (strcmp(unsupported[i].name, "logprobs") != 0) /* both have it, each its own */
             accepted(kind, members);                           /* unknown there, so ignored */
@@ -277,13 +278,13 @@ static void test_unsupported(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof unsupported / sizeof *unsupported; i++) {
-        try_unsupported(i, OPENAI_CHAT);
-        try_unsupported(i, OPENAI_COMPLETION);
+        try_unsupported(i, &api_chat);
+        try_unsupported(i, &api_completions);
     }
 }
 
-static enum status parse_body(struct openai_request *q, enum openai_kind kind, const char *body,
-                              struct err *e)
+static enum status parse_body(struct openai_request *q, const struct api_kind *kind,
+                              const char *body, struct err *e)
 {
     *e = (struct err){0};
     return openai_request_parse(q, kind, body, strlen(body), e);
@@ -298,7 +299,7 @@ static void test_messages(void **state)
                                "{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"a\"},"
                                "{\"type\":\"text\",\"text\":\"b\"}],\"name\":\"n\"},"
                                "{\"role\":\"assistant\",\"content\":\"c\",\"tool_calls\":[]}]}";
-    assert_int_equal(parse_body(&q, OPENAI_CHAT, good, &e), STATUS_OK);
+    assert_int_equal(parse_body(&q, &api_chat, good, &e), STATUS_OK);
     char *text = json_dumps(q.messages, JSON_COMPACT);
     assert_string_equal(text, "[{\"role\":\"system\",\"content\":\"d\"},"
                               "{\"role\":\"user\",\"content\":\"ab\"},"
@@ -336,7 +337,7 @@ static void test_bad_messages(void **state)
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct openai_request q;
         struct err e;
-        enum status st = parse_body(&q, OPENAI_CHAT, bad[i].body, &e);
+        enum status st = parse_body(&q, &api_chat, bad[i].body, &e);
         if (st != STATUS_INVALID || strcmp(e.param, bad[i].param) != 0)
             fail_msg("%s: status %d, param \"%s\", \"%s\"", bad[i].body, st, e.param, e.text);
         openai_request_fini(&q);
@@ -355,7 +356,7 @@ static void test_many_messages(void **state)
         for (size_t i = 0; i < LIMIT_MESSAGES + over; i++)
             buf_printf(&b, "%s{\"role\":\"user\",\"content\":\"\"}", i ? "," : "");
         buf_puts(&b, "]}");
-        assert_int_equal(openai_request_parse(&q, OPENAI_CHAT, buf_str(&b), b.len, &e),
+        assert_int_equal(openai_request_parse(&q, &api_chat, buf_str(&b), b.len, &e),
                          over ? STATUS_INVALID : STATUS_OK);
         openai_request_fini(&q);
         buf_fini(&b);
@@ -374,7 +375,7 @@ static void test_large_fields(void **state)
         for (size_t i = 0; i < LIMIT_LOGIT_BIAS + over; i++)
             buf_printf(&b, "%s\"%zu\":1", i ? "," : "", i);
         buf_puts(&b, "}}");
-        assert_int_equal(openai_request_parse(&q, OPENAI_COMPLETION, buf_str(&b), b.len, &e),
+        assert_int_equal(openai_request_parse(&q, &api_completions, buf_str(&b), b.len, &e),
                          over ? STATUS_INVALID : STATUS_OK);
         openai_request_fini(&q);
         buf_clear(&b);
@@ -382,7 +383,7 @@ static void test_large_fields(void **state)
         for (size_t i = 0; i < LIMIT_STOP_BYTES + over; i++)
             buf_putc(&b, 'x');
         buf_puts(&b, "\"}");
-        assert_int_equal(openai_request_parse(&q, OPENAI_COMPLETION, buf_str(&b), b.len, &e),
+        assert_int_equal(openai_request_parse(&q, &api_completions, buf_str(&b), b.len, &e),
                          over ? STATUS_INVALID : STATUS_OK);
         openai_request_fini(&q);
         buf_fini(&b);
@@ -394,21 +395,21 @@ static void test_prompts(void **state)
     (void)state;
     struct openai_request q;
     struct err e;
-    assert_int_equal(parse_body(&q, OPENAI_COMPLETION, "{\"prompt\":[\"hi\"]}", &e), STATUS_OK);
+    assert_int_equal(parse_body(&q, &api_completions, "{\"prompt\":[\"hi\"]}", &e), STATUS_OK);
     assert_int_equal(q.prompts.n, 1);
     assert_string_equal(q.prompts.all[0].text, "hi");
     openai_request_fini(&q);
-    assert_int_equal(parse_body(&q, OPENAI_COMPLETION, "{\"prompt\":[1,2,3]}", &e), STATUS_OK);
+    assert_int_equal(parse_body(&q, &api_completions, "{\"prompt\":[1,2,3]}", &e), STATUS_OK);
     assert_null(q.prompts.all[0].text);
     assert_int_equal(q.prompts.all[0].ids.count, 3);
     assert_int_equal(q.prompts.all[0].ids.ids[2], 3);
     openai_request_fini(&q);
-    assert_int_equal(parse_body(&q, OPENAI_COMPLETION, "{\"prompt\":[\"a\",\"bc\"]}", &e),
+    assert_int_equal(parse_body(&q, &api_completions, "{\"prompt\":[\"a\",\"bc\"]}", &e),
                      STATUS_OK);
     assert_int_equal(q.prompts.n, 2);
     assert_int_equal(q.prompts.all[1].len, 2);
     openai_request_fini(&q);
-    assert_int_equal(parse_body(&q, OPENAI_COMPLETION, "{\"prompt\":[[1],[2,3]]}", &e), STATUS_OK);
+    assert_int_equal(parse_body(&q, &api_completions, "{\"prompt\":[[1],[2,3]]}", &e), STATUS_OK);
     assert_int_equal(q.prompts.n, 2);
     assert_int_equal(q.prompts.all[1].ids.ids[1], 3);
     openai_request_fini(&q);
@@ -432,7 +433,7 @@ static void test_prompts(void **state)
         "{\"prompt\":[99999999999]}",
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        assert_int_equal(parse_body(&q, OPENAI_COMPLETION, bad[i], &e), STATUS_INVALID);
+        assert_int_equal(parse_body(&q, &api_completions, bad[i], &e), STATUS_INVALID);
         if (strncmp(e.param, "prompt", 6) != 0)
             fail_msg("%s: param \"%s\", \"%s\"", bad[i], e.param, e.text);
         openai_request_fini(&q);
@@ -451,29 +452,29 @@ static void test_choices(void **state)
         for (int i = 0; i < LIMIT_CHOICES + over; i++)
             buf_puts(&b, i ? ",\"a\"" : "\"a\"");
         buf_puts(&b, "]}");
-        assert_int_equal(openai_request_parse(&q, OPENAI_COMPLETION, buf_str(&b), b.len, &e),
+        assert_int_equal(openai_request_parse(&q, &api_completions, buf_str(&b), b.len, &e),
                          over ? STATUS_INVALID : STATUS_OK);
         openai_request_fini(&q);
         buf_fini(&b);
         const char *body = over ? "{\"prompt\":[[1],[2],[3]],\"n\":22}"
                                 : "{\"prompt\":[[1],[2],[3]],\"n\":21,\"best_of\":21}";
-        assert_int_equal(parse_body(&q, OPENAI_COMPLETION, body, &e),
+        assert_int_equal(parse_body(&q, &api_completions, body, &e),
                          over ? STATUS_INVALID : STATUS_OK);
         assert_string_equal(e.param, over ? "n" : "");
         assert_int_equal(q.n, over ? 22 : 21);
         openai_request_fini(&q);
     }
-    accepted(OPENAI_CHAT, "\"logprobs\":true,\"top_logprobs\":20");
-    refused(OPENAI_CHAT, "\"logprobs\":true,\"top_logprobs\":21", "top_logprobs");
-    refused(OPENAI_CHAT, "\"logprobs\":false,\"top_logprobs\":1", "top_logprobs");
-    accepted(OPENAI_COMPLETION, "\"logprobs\":0,\"echo\":true");
-    refused(OPENAI_CHAT, "\"n\":2,\"best_of\":3", "best_of");
-    accepted(OPENAI_CHAT, "\"max_tokens\":5,\"min_tokens\":5");
-    refused(OPENAI_CHAT, "\"max_tokens\":5,\"min_tokens\":6", "min_tokens");
+    accepted(&api_chat, "\"logprobs\":true,\"top_logprobs\":20");
+    refused(&api_chat, "\"logprobs\":true,\"top_logprobs\":21", "top_logprobs");
+    refused(&api_chat, "\"logprobs\":false,\"top_logprobs\":1", "top_logprobs");
+    accepted(&api_completions, "\"logprobs\":0,\"echo\":true");
+    refused(&api_chat, "\"n\":2,\"best_of\":3", "best_of");
+    accepted(&api_chat, "\"max_tokens\":5,\"min_tokens\":5");
+    refused(&api_chat, "\"max_tokens\":5,\"min_tokens\":6", "min_tokens");
 }
 
 /* LIMIT_ANSWER_LOGPROBS: what a request may bring, the prompts having so many tokens. */
-static enum status check_logprobs(enum openai_kind kind, const char *members, size_t prompt,
+static enum status check_logprobs(const struct api_kind *kind, const char *members, size_t prompt,
                                   uint32_t n_ctx, struct err *e)
 {
     struct openai_request q;
@@ -490,30 +491,28 @@ static void test_log_probabilities_at_once(void **state)
 {
     (void)state;
     static const struct {
-        enum openai_kind kind;
+        const struct api_kind *kind;
         const char *members;
         size_t prompt;
         uint32_t n_ctx;
         bool passes;
     } cases[] = {
-        {OPENAI_CHAT, "\"n\":64,\"max_tokens\":100000", 10, 100000, true},
-        {OPENAI_CHAT, "\"logprobs\":true,\"top_logprobs\":20,\"max_tokens\":4096", 10, 8192, true},
-        {OPENAI_CHAT, "\"logprobs\":true,\"top_logprobs\":20,\"max_tokens\":6241", 10, 8192, true},
-        {OPENAI_CHAT, "\"logprobs\":true,\"top_logprobs\":20,\"max_tokens\":6242", 10, 8192, false},
-        {OPENAI_CHAT, "\"logprobs\":true,\"top_logprobs\":20,\"max_tokens\":6242,\"stream\":true",
-         10, 8192, true},
-        {OPENAI_CHAT, "\"logprobs\":true,\"top_logprobs\":20,\"max_tokens\":999999", 10, 6251,
-         true},
-        {OPENAI_CHAT, "\"logprobs\":true,\"top_logprobs\":20,\"max_tokens\":999999", 9, 6251,
-         false},
-        {OPENAI_CHAT, "\"logprobs\":true,\"top_logprobs\":20,\"n\":13", 10, 8192, false},
-        {OPENAI_COMPLETION, "\"logprobs\":5,\"echo\":true,\"max_tokens\":1", 16384, 32768, true},
-        {OPENAI_COMPLETION, "\"logprobs\":5,\"echo\":true,\"max_tokens\":1", 21844, 32768, true},
-        {OPENAI_COMPLETION, "\"logprobs\":5,\"echo\":true,\"max_tokens\":1", 21845, 32768, false},
-        {OPENAI_COMPLETION, "\"logprobs\":5,\"echo\":true,\"stream\":true", 21845, 32768, true},
-        {OPENAI_COMPLETION, "\"logprobs\":5,\"echo\":true,\"stream\":true", 21846, 32768, false},
-        {OPENAI_COMPLETION, "\"logprobs\":0,\"n\":64,\"max_tokens\":2048", 10, 8192, true},
-        {OPENAI_COMPLETION, "\"logprobs\":0,\"n\":64,\"max_tokens\":2049", 10, 8192, false},
+        {&api_chat, "\"n\":64,\"max_tokens\":100000", 10, 100000, true},
+        {&api_chat, "\"logprobs\":true,\"top_logprobs\":20,\"max_tokens\":4096", 10, 8192, true},
+        {&api_chat, "\"logprobs\":true,\"top_logprobs\":20,\"max_tokens\":6241", 10, 8192, true},
+        {&api_chat, "\"logprobs\":true,\"top_logprobs\":20,\"max_tokens\":6242", 10, 8192, false},
+        {&api_chat, "\"logprobs\":true,\"top_logprobs\":20,\"max_tokens\":6242,\"stream\":true", 10,
+         8192, true},
+        {&api_chat, "\"logprobs\":true,\"top_logprobs\":20,\"max_tokens\":999999", 10, 6251, true},
+        {&api_chat, "\"logprobs\":true,\"top_logprobs\":20,\"max_tokens\":999999", 9, 6251, false},
+        {&api_chat, "\"logprobs\":true,\"top_logprobs\":20,\"n\":13", 10, 8192, false},
+        {&api_completions, "\"logprobs\":5,\"echo\":true,\"max_tokens\":1", 16384, 32768, true},
+        {&api_completions, "\"logprobs\":5,\"echo\":true,\"max_tokens\":1", 21844, 32768, true},
+        {&api_completions, "\"logprobs\":5,\"echo\":true,\"max_tokens\":1", 21845, 32768, false},
+        {&api_completions, "\"logprobs\":5,\"echo\":true,\"stream\":true", 21845, 32768, true},
+        {&api_completions, "\"logprobs\":5,\"echo\":true,\"stream\":true", 21846, 32768, false},
+        {&api_completions, "\"logprobs\":0,\"n\":64,\"max_tokens\":2048", 10, 8192, true},
+        {&api_completions, "\"logprobs\":0,\"n\":64,\"max_tokens\":2049", 10, 8192, false},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct err e = {0};
@@ -523,7 +522,7 @@ static void test_log_probabilities_at_once(void **state)
             fail_msg("%s: %s", cases[i].members, e.text);
         if (st == STATUS_OK)
             continue;
-        assert_string_equal(e.param, cases[i].kind == OPENAI_CHAT ? "top_logprobs" : "logprobs");
+        assert_string_equal(e.param, cases[i].kind == &api_chat ? "top_logprobs" : "logprobs");
         assert_non_null(strstr(e.text, "at most 131072 at once"));
     }
 }
@@ -538,7 +537,7 @@ static void test_the_text_is_forgotten(void **state)
         size_t len;
         const char *body = echo ? "{\"prompt\":[\"one\",\"two\"],\"echo\":true,\"model\":\"m\"}"
                                 : "{\"prompt\":[\"one\",\"two\"]}";
-        assert_int_equal(parse_body(&q, OPENAI_COMPLETION, body, &e), STATUS_OK);
+        assert_int_equal(parse_body(&q, &api_completions, body, &e), STATUS_OK);
         assert_int_equal(openai_request_forget_text(&q, &e), STATUS_OK);
         assert_true(!q.json && !q.messages && !q.model);
         assert_string_equal(prompts_text(&q.prompts, 1, &len), echo ? "two" : "");

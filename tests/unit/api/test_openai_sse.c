@@ -1,6 +1,7 @@
 /* Frames of a stream and whole answers: order, ids, usage, measurements that add up. */
 #include "api/openai_sse.h"
 
+#include "api/api_kind.h"
 #include "support/cmocka_all.h"
 
 #include <jansson.h>
@@ -30,7 +31,7 @@ static const struct openai_response_end end = {.prompt_tokens = 10,
                                                .wait = &waited,
                                                .cache = "part"};
 
-static struct openai_response make(enum openai_kind kind, bool usage)
+static struct openai_response make(const struct api_kind *kind, bool usage)
 {
     return (struct openai_response){.kind = kind,
                                     .id = "id-1",
@@ -103,7 +104,7 @@ static void release(json_t **list, size_t n)
 static void test_chat(void **state)
 {
     (void)state;
-    struct openai_response s = make(OPENAI_CHAT, false);
+    struct openai_response s = make(&api_chat, false);
     struct buf b = {0};
     json_t *f[MAX_FRAMES];
     put_text(&s, &b, 0, true, "a\nb");
@@ -128,7 +129,7 @@ static void test_chat(void **state)
 static void test_usage(void **state)
 {
     (void)state;
-    struct openai_response s = make(OPENAI_CHAT, true);
+    struct openai_response s = make(&api_chat, true);
     struct buf b = {0};
     json_t *f[MAX_FRAMES];
     put_text(&s, &b, 0, true, "a");
@@ -150,7 +151,7 @@ static void test_usage(void **state)
 static void test_empty(void **state)
 {
     (void)state;
-    struct openai_response s = make(OPENAI_CHAT, false);
+    struct openai_response s = make(&api_chat, false);
     struct buf b = {0};
     json_t *f[MAX_FRAMES];
     put_finish(&s, &b, 0, true, &end);
@@ -165,7 +166,7 @@ static void test_empty(void **state)
 static void test_completion(void **state)
 {
     (void)state;
-    struct openai_response s = make(OPENAI_COMPLETION, false);
+    struct openai_response s = make(&api_completions, false);
     struct buf b = {0};
     json_t *f[MAX_FRAMES];
     put_text(&s, &b, 0, true, "a");
@@ -182,7 +183,7 @@ static void test_completion(void **state)
 static void test_choices(void **state)
 {
     (void)state;
-    struct openai_response s = make(OPENAI_CHAT, false);
+    struct openai_response s = make(&api_chat, false);
     struct buf b = {0};
     json_t *f[MAX_FRAMES];
     put_text(&s, &b, 1, true, "x");
@@ -215,7 +216,7 @@ static void test_measurements(void **state)
 {
     (void)state;
     struct buf b = {0};
-    struct openai_response s = make(OPENAI_CHAT, false);
+    struct openai_response s = make(&api_chat, false);
     const struct openai_response_choice c = {.text = "text", .len = 4, .finish = "stop"};
     openai_response_head(&b, &s);
     openai_response_choice(&b, &s, &c);

@@ -1,6 +1,7 @@
 /* Questions of gRPC: what they may take while they are read. */
 #include "grpc/grpc.h"
 
+#include "api/api_kind.h"
 #include "support/cmocka_all.h"
 
 #include "base/limits.h"
@@ -10,7 +11,7 @@
 #include <proto/firstlight.pb-c.h>
 #include <string.h>
 
-static enum status ask(enum openai_kind kind, const struct buf *bytes, struct err *e)
+static enum status ask(const struct api_kind *kind, const struct buf *bytes, struct err *e)
 {
     struct openai_request q = {0};
     *e = (struct err){0};
@@ -20,7 +21,7 @@ static enum status ask(enum openai_kind kind, const struct buf *bytes, struct er
 }
 
 /* The same two bytes again and again, as many as a body holds. */
-static void check_flood(enum openai_kind kind, const char *two)
+static void check_flood(const struct api_kind *kind, const char *two)
 {
     struct buf bytes = {0};
     struct err e;
@@ -35,10 +36,10 @@ static void check_flood(enum openai_kind kind, const char *two)
 static void test_fields_without_number(void **state)
 {
     (void)state;
-    check_flood(OPENAI_CHAT, "\x0a\x00"); /* messages, empty */
-    check_flood(OPENAI_CHAT, "\x7a\x00"); /* a field that nobody knows */
-    check_flood(OPENAI_CHAT, "\x78\x00"); /* the same as a number */
-    check_flood(OPENAI_COMPLETION, "\x7a\x00");
+    check_flood(&api_chat, "\x0a\x00"); /* messages, empty */
+    check_flood(&api_chat, "\x7a\x00"); /* a field that nobody knows */
+    check_flood(&api_chat, "\x78\x00"); /* the same as a number */
+    check_flood(&api_completions, "\x7a\x00");
 }
 
 static void put_sampling(struct buf *out, const Firstlight__V1__Sampling *sampling)
@@ -60,7 +61,7 @@ static void test_strings_without_number(void **state)
     sampling.n_stop = LIMIT_JSON_STRINGS;
     sampling.stop = mem_array(sampling.n_stop, sizeof *sampling.stop);
     put_sampling(&bytes, &sampling);
-    assert_int_equal(ask(OPENAI_COMPLETION, &bytes, &e), STATUS_TOO_LARGE);
+    assert_int_equal(ask(&api_completions, &bytes, &e), STATUS_TOO_LARGE);
     assert_non_null(strstr(e.text, "names and strings"));
     mem_free(sampling.stop);
     buf_fini(&bytes);
@@ -81,7 +82,7 @@ static void test_ids(void **state)
         m.input_case = FIRSTLIGHT__V1__GENERATE_REQUEST__INPUT_TOKENS;
         m.tokens = &ids;
         grpc_put_bare(&bytes, &m.base);
-        assert_int_equal(ask(OPENAI_COMPLETION, &bytes, &e), over ? STATUS_TOO_LARGE : STATUS_OK);
+        assert_int_equal(ask(&api_completions, &bytes, &e), over ? STATUS_TOO_LARGE : STATUS_OK);
         mem_free(ids.ids);
         buf_fini(&bytes);
     }
@@ -114,7 +115,7 @@ static void test_each_allocation_fails(void **state)
     do {
         until_failure = ++n;
         has_failed = false;
-        enum status st = ask(OPENAI_COMPLETION, &bytes, &e);
+        enum status st = ask(&api_completions, &bytes, &e);
         until_failure = 0;
         if (st != (has_failed ? STATUS_NO_MEMORY : STATUS_OK))
             fail_msg("%zu: %d %s", n, st, e.text);
@@ -145,7 +146,7 @@ static void test_sampling_rows(void **state)
             *(float *)at = (float)row->highest;
         *(protobuf_c_boolean *)((char *)&sampling + f->quantifier_offset) = true;
         put_sampling(&bytes, &sampling);
-        assert_int_equal(grpc_request_read(&q, OPENAI_COMPLETION, buf_str(&bytes), bytes.len, &e),
+        assert_int_equal(grpc_request_read(&q, &api_completions, buf_str(&bytes), bytes.len, &e),
                          STATUS_OK);
         for (int k = 0; k < SAMPLING_PARAMS; k++)
             assert_true(sampling_get(&q.params.sampling, k) ==

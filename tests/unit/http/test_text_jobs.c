@@ -1,5 +1,6 @@
 /* Texts before the text workers: what a client is told whose text finds no place, over HTTP and
  * gRPC, and what is done of one whose client leaves. */
+#include "api/api_kind.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "grpc/grpc.h"
@@ -190,7 +191,7 @@ static void over_http(void **state)
     open_server(&s);
     begin("/v1/completions", "application/json", NULL);
     completion_begin(&s, &client.x,
-                     &(struct completion_question){.kind = OPENAI_COMPLETION,
+                     &(struct completion_question){.kind = &api_completions,
                                                    .form = &openai_sse_format,
                                                    .body = body_of(bytes, sizeof bytes)});
     assert_int_equal(client.x.status, 429);
@@ -222,15 +223,15 @@ static void over_grpc(void **state)
 static sem_t reading, gate;
 
 /* Until the gate opens. */
-static enum status slow_read(struct openai_request *out, enum openai_kind kind, const char *bytes,
-                             size_t len, struct err *err)
+static enum status slow_read(struct openai_request *out, const struct api_kind *kind,
+                             const char *bytes, size_t len, struct err *err)
 {
     sem_post(&reading);
     sem_wait(&gate);
     return openai_sse_format.read(out, kind, bytes, len, err);
 }
 
-static void leave_while_it_is_read(struct server *s, enum openai_kind kind, const char *path,
+static void leave_while_it_is_read(struct server *s, const struct api_kind *kind, const char *path,
                                    const char *field)
 {
     struct wire_format form = openai_sse_format;
@@ -266,8 +267,8 @@ static void who_leaves_is_not_tokenized(void **state)
     s.loader.tokenizer = world.tokenizer;
     assert_int_equal(rate_limit_open(&s.rates, &rates, &e), STATUS_OK);
     assert_int_equal(text_worker_open(&s.text, s.base, 4, &e), STATUS_OK);
-    leave_while_it_is_read(&s, OPENAI_COMPLETION, "/v1/completions", "\"prompt\":[\"aa\",\"bb\"]");
-    leave_while_it_is_read(&s, OPENAI_CHAT, "/v1/chat/completions",
+    leave_while_it_is_read(&s, &api_completions, "/v1/completions", "\"prompt\":[\"aa\",\"bb\"]");
+    leave_while_it_is_read(&s, &api_chat, "/v1/chat/completions",
                            "\"messages\":[{\"role\":\"user\",\"content\":\"aa\"}]");
     rate_limit_look(s.rates, &who, now_us, &requests, &tokens);
     assert_true(tokens.left == 1000); /* tokens that were read would have been charged */
