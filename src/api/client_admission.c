@@ -1,7 +1,7 @@
 #include "api/client_admission.h"
 
-#include "base/clock.h"
 #include "api/server_state.h"
+#include "base/clock.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -2,8 +2,8 @@
 #ifndef FIRSTLIGHT_API_KEYS_H
 #define FIRSTLIGHT_API_KEYS_H
 
-#include "base/err.h"
 #include "api/cache_salt.h"
+#include "base/err.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,8 +1,8 @@
 #include "api/prompts.h"
 
+#include "base/json.h"
 #include "base/limits.h"
 #include "base/mem.h"
-#include "base/json.h"
 
 #include <stdio.h>
 

@@ -1,7 +1,7 @@
 #include "api/reload.h"
 
-#include "base/log.h"
 #include "api/server_state.h"
+#include "base/log.h"
 
 /* Keys are made first and put in last: what is between may fail, putting them in cannot. */
 static enum status reload(struct server *s, struct err *err)

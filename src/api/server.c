@@ -1,5 +1,10 @@
 #include "api/server.h"
 
+#include "api/completion.h"
+#include "api/reload.h"
+#include "api/routes.h"
+#include "api/server_state.h"
+#include "api/warm_prompts.h"
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/log.h"
@@ -7,11 +12,6 @@
 #include "base/reserve.h"
 #include "base/sched_slice.h"
 #include "kernels/kv_layout.h"
-#include "api/completion.h"
-#include "api/routes.h"
-#include "api/server_state.h"
-#include "api/reload.h"
-#include "api/warm_prompts.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -3,22 +3,22 @@
 #ifndef FIRSTLIGHT_API_SERVER_STATE_H
 #define FIRSTLIGHT_API_SERVER_STATE_H
 
+#include "api/keys.h"
+#include "api/memory_trim.h"
+#include "api/openai_request.h"
+#include "api/rate_limit.h"
+#include "api/server.h"
+#include "api/wire_format.h"
 #include "base/wake.h"
 #include "http/access.h"
 #include "http/client_limit.h"
-#include "api/wire_format.h"
 #include "http/http1.h"
 #include "http/http2.h"
-#include "api/keys.h"
+#include "http/text_worker.h"
 #include "observe/event_stream.h"
 #include "observe/metrics.h"
-#include "api/openai_request.h"
-#include "api/rate_limit.h"
 #include "observe/request_log.h"
-#include "api/server.h"
-#include "http/text_worker.h"
 #include "observe/trace.h"
-#include "api/memory_trim.h"
 
 #include <event2/event.h>
 #include <pthread.h>

@@ -3,10 +3,10 @@
 #ifndef FIRSTLIGHT_API_WIRE_FORMAT_H
 #define FIRSTLIGHT_API_WIRE_FORMAT_H
 
-#include "base/buf.h"
-#include "api/openai_response.h"
-#include "http/http.h"
 #include "api/openai_request.h"
+#include "api/openai_response.h"
+#include "base/buf.h"
+#include "http/http.h"
 
 struct wire_format {
     /* Any thread: the body, as a question. */

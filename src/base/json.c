@@ -1,7 +1,7 @@
 #include "base/json.h"
 
-#include "base/limits.h"
 #include "base/json_memory.h"
+#include "base/limits.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -2,8 +2,8 @@
 
 #include "base/cgroup.h"
 #include "base/clock.h"
-#include "base/mem.h"
 #include "base/cpu_topology.h"
+#include "base/mem.h"
 
 #include <errno.h>
 #include <immintrin.h>

@@ -4,11 +4,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <seccomp.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sched.h>
 #include <unistd.h>
 
 #define CALL(name) SCMP_SYS(name)

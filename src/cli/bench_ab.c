@@ -3,10 +3,10 @@
 #include "cli/commands.h"
 
 #include "base/limits.h"
+#include "bench/client/server_process.h"
 #include "bench/kinds/ab.h"
 #include "bench/result/environment.h"
 #include "bench/result/machine.h"
-#include "bench/client/server_process.h"
 #include "cli/bench_common.h"
 #include "cli/bench_workload.h"
 

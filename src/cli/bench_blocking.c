@@ -1,8 +1,8 @@
-#include "bench/client/target_open.h"
 #include "cli/bench_blocking.h"
+#include "bench/client/target_open.h"
 
-#include "bench/kinds/blocking.h"
 #include "bench/client/child_server.h"
+#include "bench/kinds/blocking.h"
 #include "bench/result/environment.h"
 #include "bench/result/table.h"
 

@@ -1,13 +1,13 @@
-#include "bench/client/target_open.h"
 #include "cli/bench_common.h"
+#include "bench/client/target_open.h"
 
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/mem.h"
-#include "bench/result/environment.h"
-#include "bench/kinds/streaming_table.h"
 #include "base/utf8.h"
+#include "bench/kinds/streaming_table.h"
+#include "bench/result/environment.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -4,8 +4,8 @@
 
 #include "base/buf.h"
 #include "bench/load/measure.h"
-#include "bench/result/result.h"
 #include "bench/load/target.h"
+#include "bench/result/result.h"
 #include "cli/flags.h"
 #include "cli/options.h"
 

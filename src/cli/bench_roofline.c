@@ -3,8 +3,8 @@
 
 #include "base/cpu.h"
 #include "base/limits.h"
-#include "bench/result/environment.h"
 #include "bench/kinds/roofline.h"
+#include "bench/result/environment.h"
 #include "bench/result/table.h"
 #include "cli/bench_common.h"
 #include "cli/flags.h"

@@ -2,8 +2,8 @@
 #include "cli/commands.h"
 
 #include "base/limits.h"
-#include "bench/result/environment.h"
 #include "bench/kinds/simulation.h"
+#include "bench/result/environment.h"
 #include "cli/bench_common.h"
 #include "engine/profile.h"
 

@@ -6,8 +6,8 @@
 #include "base/name_table.h"
 #include "cli/flags.h"
 #include "cli/options.h"
-#include "model/write/convert.h"
 #include "model/requantize.h"
+#include "model/write/convert.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,9 +2,9 @@
  * hold (bytes that are not UTF-8, numbers that are not finite or above INT64_MAX) becomes a string
  * or loses only the offending bytes, so that any file that parses gives valid JSON. */
 #include "base/buf.h"
+#include "base/utf8.h"
 #include "cli/inspect_report.h"
 #include "cli/report.h"
-#include "base/utf8.h"
 
 #include <inttypes.h>
 #include <jansson.h>

@@ -7,8 +7,8 @@
 #include "base/name_table.h"
 #include "engine/policy.h"
 #include "engine/profile.h"
-#include "model/requantize.h"
 #include "kernels/kv_layout.h"
+#include "model/requantize.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,15 +1,15 @@
 /* firstlight serve: the OpenAI API over HTTP. */
 #include "cli/commands.h"
 
+#include "api/server.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/log_writer.h"
 #include "cli/flags.h"
 #include "cli/options.h"
 #include "cli/serve_sandbox.h"
-#include "http/access.h"
-#include "api/server.h"
 #include "grpc/grpc.h"
+#include "http/access.h"
 #include "observe/trace.h"
 
 #include <limits.h>

@@ -3,8 +3,8 @@
 
 #include "base/cpu.h"
 #include "base/mem.h"
-#include "engine/profile.h"
 #include "engine/memory_plan.h"
+#include "engine/profile.h"
 
 #include <string.h>
 

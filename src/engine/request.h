@@ -20,10 +20,10 @@
 #ifndef FIRSTLIGHT_ENGINE_REQUEST_H
 #define FIRSTLIGHT_ENGINE_REQUEST_H
 
-#include "engine/sampling/token_counts.h"
 #include "engine/engine.h"
 #include "engine/sampling/logprobs.h"
 #include "engine/sampling/stop.h"
+#include "engine/sampling/token_counts.h"
 #include "text/tokenizer/detok.h"
 #include "text/tokenizer/tokenizer.h"
 

@@ -1,10 +1,10 @@
 #include "grpc/grpc.h"
 
+#include "api/client_admission.h"
+#include "api/routes.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "api/client_admission.h"
-#include "api/routes.h"
 
 #include <event2/buffer.h>
 #include <inttypes.h>

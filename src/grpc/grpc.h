@@ -7,8 +7,8 @@
 #ifndef FIRSTLIGHT_GRPC_GRPC_H
 #define FIRSTLIGHT_GRPC_GRPC_H
 
-#include "base/buf.h"
 #include "api/server_state.h"
+#include "base/buf.h"
 
 #include <protobuf-c/protobuf-c.h>
 

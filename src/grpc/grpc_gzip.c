@@ -1,9 +1,9 @@
 /* Messages that came compressed. What is or becomes large is inflated by a text worker. */
 #include "grpc/grpc.h"
 
+#include "api/client_admission.h"
 #include "base/limits.h"
 #include "base/mem.h"
-#include "api/client_admission.h"
 
 #include <event2/buffer.h>
 #include <zlib.h>

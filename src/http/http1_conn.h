@@ -21,8 +21,8 @@
 #include "base/err.h"
 #include "base/timeline.h"
 #include "http/client_limit.h"
-#include "http/http1_framing.h"
 #include "http/http.h"
+#include "http/http1_framing.h"
 
 #include <event2/event.h>
 #include <event2/event_struct.h>

@@ -2,11 +2,11 @@
 
 #include "base/log.h"
 #include "base/mem.h"
-#include "http/tls_limit.h"
 #include "http/http2_conn.h"
 #include "http/listener.h"
 #include "http/tls.h"
 #include "http/tls_accept.h"
+#include "http/tls_limit.h"
 
 #include <event2/bufferevent.h>
 #include <event2/bufferevent_ssl.h>

@@ -3,8 +3,8 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "weights/file_map.h"
-#include "weights/map_guard.h"
 #include "weights/gguf_reader.h"
+#include "weights/map_guard.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -1,10 +1,10 @@
 /* Fuzz target of a file of API keys and of the Authorization header that is checked against it: the
  * input is the file, and behind its last zero byte the header. tests/fuzz/keys_seeds.py
  * writes the seeds. */
+#include "api/keys.h"
 #include "base/limits.h"
 #include "base/mem.h"
 #include "fuzz/memory_file.h"
-#include "api/keys.h"
 
 #include <stdlib.h>
 #include <string.h>

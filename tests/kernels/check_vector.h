@@ -2,8 +2,8 @@
 #ifndef FIRSTLIGHT_TESTS_KERNELS_CHECK_VECTOR_H
 #define FIRSTLIGHT_TESTS_KERNELS_CHECK_VECTOR_H
 
-#include "kernels/half.h"
 #include "kernels/check.h"
+#include "kernels/half.h"
 
 static const size_t vector_sizes[] = {1, 2, 5, 7, 8, 9, 16, 31, 33, 64, 100, 576, 1537};
 

@@ -2,9 +2,9 @@
 #ifndef FIRSTLIGHT_TESTS_KERNELS_WEIGHTS_H
 #define FIRSTLIGHT_TESTS_KERNELS_WEIGHTS_H
 
+#include "kernels/check.h"
 #include "kernels/half.h"
 #include "kernels/quant_group.h"
-#include "kernels/check.h"
 
 /* Where a type keeps its 16-bit scales, and what unsigned value stands for zero. */
 struct type_shape {

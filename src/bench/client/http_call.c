@@ -1,8 +1,8 @@
 #include "bench/client/http_call.h"
 
 #include "base/clock.h"
-#include "base/mem.h"
 #include "base/json.h"
+#include "base/mem.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* An engine in this process as a target: the load generator's thread is the engine's owner and does
  * what the server's I/O thread would, but for HTTP and JSON. */
-#include "bench/client/target_open.h"
 #include "bench/client/target_engine.h"
+#include "bench/client/target_open.h"
 
 #include "base/clock.h"
 #include "base/cpu.h"

@@ -1,12 +1,12 @@
 /* A server of proto/firstlight.proto, as a target: requests share connections. */
-#include "bench/client/target_open.h"
 #include "bench/client/target_internal.h"
+#include "bench/client/target_open.h"
 
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/mem.h"
-#include "bench/client/grpc_conn.h"
 #include "bench/client/epoll_wait_us.h"
+#include "bench/client/grpc_conn.h"
 
 #include <errno.h>
 #include <proto/firstlight.pb-c.h>

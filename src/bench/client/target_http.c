@@ -1,6 +1,6 @@
 /* A server that speaks the OpenAI API, as a target. */
-#include "bench/client/target_open.h"
 #include "bench/client/target_internal.h"
+#include "bench/client/target_open.h"
 
 #include "base/clock.h"
 #include "base/mem.h"

@@ -20,8 +20,8 @@
 #define FIRSTLIGHT_BENCH_KINDS_CURVES_H
 
 #include "base/buf.h"
-#include "bench/result/fit.h"
 #include "bench/load/measure.h"
+#include "bench/result/fit.h"
 
 enum curves_kind { CURVES_PROMPT, CURVES_BATCH, CURVES_CONTEXT, CURVES_RATE, CURVES_KINDS };
 extern const char *const curves_names[CURVES_KINDS + 1]; /* "prompt", ..., NULL */

@@ -1,6 +1,6 @@
 /* What `bench curves` writes: the result and the tables. */
-#include "bench/report/chart.h"
 #include "bench/kinds/curves.h"
+#include "bench/report/chart.h"
 
 #include <math.h>
 #include <string.h>

@@ -23,9 +23,9 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "bench/load/measure.h"
-#include "bench/result/result.h"
 #include "bench/load/target.h"
 #include "bench/load/workload.h"
+#include "bench/result/result.h"
 
 #include <jansson.h>
 #include <stdbool.h>

@@ -1,8 +1,8 @@
 #include "bench/kinds/token_speed.h"
 
 #include "base/mem.h"
-#include "bench/result/random.h"
 #include "bench/load/load_table.h"
+#include "bench/result/random.h"
 #include "bench/result/table.h"
 
 #include <inttypes.h>

@@ -17,9 +17,9 @@
 #include "base/err.h"
 #include "bench/load/measure.h"
 #include "bench/load/prompt_set.h"
-#include "bench/result/result.h"
 #include "bench/load/target.h"
 #include "bench/load/workload.h"
+#include "bench/result/result.h"
 
 #include <jansson.h>
 

@@ -15,11 +15,11 @@
 #ifndef FIRSTLIGHT_BENCH_LOAD_LOAD_H
 #define FIRSTLIGHT_BENCH_LOAD_LOAD_H
 
-#include "bench/result/machine.h"
 #include "bench/load/record.h"
-#include "bench/result/series.h"
 #include "bench/load/target.h"
 #include "bench/load/workload.h"
+#include "bench/result/machine.h"
+#include "bench/result/series.h"
 
 #include <stdatomic.h>
 

@@ -10,8 +10,8 @@
 #define FIRSTLIGHT_BENCH_LOAD_MEASURE_H
 
 #include "bench/load/load.h"
-#include "bench/result/result.h"
 #include "bench/load/summary.h"
+#include "bench/result/result.h"
 
 struct measure_options {
     uint32_t warmup_runs; /* of each start; their results are thrown away; their prompts are

@@ -2,8 +2,8 @@
 
 #include "base/limits.h"
 #include "base/mem.h"
-#include "bench/result/random.h"
 #include "bench/load/workload_text.h"
+#include "bench/result/random.h"
 
 /* Each of 256 words is missing among so many with a probability of 1e-7. */
 #define WORDS_LOOKED_AT 4096

@@ -2,9 +2,9 @@
 #include "bench/load/replay.h"
 
 #include "base/buf.h"
+#include "base/json.h"
 #include "base/limits.h"
 #include "base/mem.h"
-#include "base/json.h"
 #include "observe/trace.h"
 
 #include <errno.h>

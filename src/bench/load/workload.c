@@ -2,10 +2,10 @@
 
 #include "base/limits.h"
 #include "base/mem.h"
+#include "base/utf8.h"
+#include "bench/load/workload_text.h"
 #include "bench/result/random.h"
 #include "bench/result/result.h"
-#include "bench/load/workload_text.h"
-#include "base/utf8.h"
 
 #include <math.h>
 #include <string.h>

@@ -2,8 +2,8 @@
 #ifndef FIRSTLIGHT_BENCH_REPORT_FIGURES_INTERNAL_H
 #define FIRSTLIGHT_BENCH_REPORT_FIGURES_INTERNAL_H
 
-#include "bench/report/figures.h"
 #include "bench/load/samples.h"
+#include "bench/report/figures.h"
 
 #define FIGURES_SOURCES (LIMIT_REPORT_FILES * LIMIT_REPORT_MODES)
 

@@ -2,8 +2,8 @@
 #ifndef FIRSTLIGHT_BENCH_REPORT_REPORT_INTERNAL_H
 #define FIRSTLIGHT_BENCH_REPORT_REPORT_INTERNAL_H
 
-#include "bench/result/compare.h"
 #include "bench/report/report_page.h"
+#include "bench/result/compare.h"
 
 struct report_page {
     struct buf *out;

@@ -1,6 +1,6 @@
 /* The tables of the page: metrics, workload, environment. */
-#include "bench/report/report_internal.h"
 #include "bench/load/samples.h"
+#include "bench/report/report_internal.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,9 +1,9 @@
 /* A comparison as text and as JSON. */
 #include "bench/result/compare_internal.h"
 
+#include "base/utf8.h"
 #include "bench/result/permutation.h"
 #include "bench/result/table.h"
-#include "base/utf8.h"
 
 #include <inttypes.h>
 #include <math.h>

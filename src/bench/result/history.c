@@ -1,8 +1,8 @@
 #include "bench/result/history.h"
 
 #include "base/mem.h"
-#include "bench/result/table.h"
 #include "base/utf8.h"
+#include "bench/result/table.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* The configuration of a model from "<architecture>.<key>" metadata. */
-#include "base/limits.h"
 #include "model/load/config.h"
+#include "base/limits.h"
 
 #include <math.h>
 

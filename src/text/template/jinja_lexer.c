@@ -1,7 +1,7 @@
 #include "text/template/jinja_lexer.h"
 
-#include "text/template/jinja_utf8.h"
 #include "base/utf8.h"
+#include "text/template/jinja_utf8.h"
 
 #include <string.h>
 

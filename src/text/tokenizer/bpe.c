@@ -1,8 +1,8 @@
 #include "text/tokenizer/bpe.h"
 
 #include "base/mem.h"
-#include "text/tokenizer/bpe_internal.h"
 #include "base/utf8.h"
+#include "text/tokenizer/bpe_internal.h"
 
 #include <string.h>
 

@@ -2,9 +2,9 @@
  * and which characters some piece has next to each other. */
 #include "base/limits.h"
 #include "base/mem.h"
+#include "base/utf8.h"
 #include "text/tokenizer/bpe_internal.h"
 #include "text/tokenizer/byte_level.h"
-#include "base/utf8.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 #include "text/tokenizer/normalize.h"
 
 #include "base/mem.h"
-#include "text/tokenizer/regex.h"
 #include "base/utf8.h"
+#include "text/tokenizer/regex.h"
 
 #include <string.h>
 #include <utf8proc.h>

@@ -2,8 +2,8 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
-#include "text/tokenizer/regex.h"
 #include "base/utf8.h"
+#include "text/tokenizer/regex.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* Salts of API keys: each key has its own, and a client's salt divides only its key's. */
-#include "api/keys.h"
 #include "api/cache_salt.h"
+#include "api/keys.h"
 
 #include "support/cmocka_all.h"
 

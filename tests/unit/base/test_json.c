@@ -3,9 +3,9 @@
 
 #include "support/cmocka_all.h"
 
+#include "base/json_memory.h"
 #include "base/limits.h"
 #include "base/mem.h"
-#include "base/json_memory.h"
 
 #include <string.h>
 

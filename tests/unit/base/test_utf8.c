@@ -1,5 +1,5 @@
-#include "support/cmocka_all.h"
 #include "base/utf8.h"
+#include "support/cmocka_all.h"
 
 #include <stdio.h>
 

@@ -1,8 +1,8 @@
 /* Calls over HTTP/2 with an engine run by hand: what happens, step by step, as clients leave. */
 #include "unit/engine/by_hand.h"
 
-#include "base/log.h"
 #include "api/completion.h"
+#include "base/log.h"
 #include "grpc/grpc.h"
 #include "http/http2_conn.h"
 

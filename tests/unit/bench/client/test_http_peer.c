@@ -1,9 +1,9 @@
 /* The server at the other end: its address, key and models. */
 #include "bench/client/http_peer.h"
 
-#include "unit/bench/bench_file.h"
 #include "support/cmocka_all.h"
 #include "support/script_server.h"
+#include "unit/bench/bench_file.h"
 
 #include <string.h>
 #include <unistd.h>

@@ -4,8 +4,8 @@
 
 #include "base/clock.h"
 #include "base/cpu.h"
-#include "bench/load/load.h"
 #include "bench/client/target_engine.h"
+#include "bench/load/load.h"
 #include "support/byte_vocab.h"
 #include "support/tiny_model.h"
 #include "text/template/template.h"

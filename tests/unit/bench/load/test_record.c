@@ -1,8 +1,8 @@
 /* A request's record: its stamps, what is derived from them, and how it ends. */
 #include "support/cmocka_all.h"
 
-#include "bench/load/record.h"
 #include "base/utf8.h"
+#include "bench/load/record.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,14 +1,14 @@
 /* Traces read, bad ones refused; prompts that share what was shared and are as long as they were.
  */
-#include "unit/bench/bench_file.h"
 #include "support/near.h"
 #include "support/tokenizer_model.h"
+#include "unit/bench/bench_file.h"
 
 #include "base/buf.h"
 #include "base/limits.h"
 #include "base/mem.h"
-#include "bench/result/random.h"
 #include "bench/load/replay.h"
+#include "bench/result/random.h"
 #include "observe/trace.h"
 
 #include <jansson.h>

@@ -4,8 +4,8 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "bench/result/random.h"
 #include "bench/load/workload.h"
+#include "bench/result/random.h"
 
 static struct workload made(const struct workload_options *o, const struct tokenizer *t,
                             uint32_t run)

@@ -1,5 +1,5 @@
-#include "unit/bench/bench_file.h"
 #include "support/cmocka_all.h"
+#include "unit/bench/bench_file.h"
 
 #include "base/cpu.h"
 #include "base/version.h"

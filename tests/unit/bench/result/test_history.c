@@ -1,7 +1,7 @@
 /* The record table. */
+#include "base/utf8.h"
 #include "bench/result/history.h"
 #include "support/cmocka_all.h"
-#include "base/utf8.h"
 
 #include <string.h>
 

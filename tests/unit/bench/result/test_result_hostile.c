@@ -3,9 +3,9 @@
 #include "bench/result/compare.h"
 #include "bench/result/history.h"
 #include "bench/result/require.h"
-#include "unit/bench/bench_file.h"
 #include "support/cmocka_all.h"
 #include "support/random.h"
+#include "unit/bench/bench_file.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* A model file that is cut short while it is loaded. */
-#include "support/cmocka_all.h"
 #include "model/load/loader.h"
+#include "support/cmocka_all.h"
 
 #include <signal.h>
 #include <stdio.h>

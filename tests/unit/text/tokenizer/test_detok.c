@@ -1,7 +1,7 @@
 #include "support/cmocka_all.h"
 
-#include "text/tokenizer/detok.h"
 #include "base/utf8.h"
+#include "text/tokenizer/detok.h"
 
 #include <stdio.h>
 #include <stdlib.h>
