@@ -1,4 +1,6 @@
-/* Every named maximum of the program. docs/limits.md shows them in one table; each has a test.
+/* Every named maximum of the program. docs/limits.md shows them in one table; each has a test but
+ * LIMIT_TEMPLATE_PROGRAM, of which LIMIT_TEMPLATE_BYTES of source took a third at most, and
+ * LIMIT_KEEPALIVE_SECONDS and LIMIT_MODELS_SECONDS, for which a test would have to wait.
  * A limit that a flag can change is the flag's default here. */
 #ifndef FIRSTLIGHT_BASE_LIMITS_H
 #define FIRSTLIGHT_BASE_LIMITS_H

@@ -9,6 +9,7 @@ import pytest
 from grpc_client import address, generate, text_of
 from h2wire import (ACK, DATA, END_HEADERS, END_STREAM, HEADERS, RST, SETTINGS, Client, frame,
                     message)
+from limits_header import limit
 
 GENERATE = "/firstlight.v1.Inference/Generate"
 TOKENIZE = "/firstlight.v1.Inference/Tokenize"
@@ -120,7 +121,7 @@ def test_answers_that_nobody_takes(host, pb):
         assert refused["grpc-status"] == "8" and "have not been read" in refused["grpc-message"]
         client.open_windows(1 << 28)
         sizes = {len(body) for _, body in client.answers(streams).values()}
-        assert len(sizes) == 1 and len(streams) * sizes.pop() >= 32 << 20
+        assert len(sizes) == 1 and len(streams) * sizes.pop() >= limit("LIMIT_H2_UNSENT")
         assert client.grpc("/grpc.health.v1.Health/Check", message(b""))["grpc-status"] == "0"
 
 

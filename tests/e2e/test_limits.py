@@ -5,6 +5,7 @@ import json
 import signal
 import time
 
+import pytest
 from limits_header import limit
 from wire import connect, error_of, post_bytes, raw, read_response, request
 
@@ -91,7 +92,8 @@ def trickle(server, sent: bytes, pause: float | None) -> tuple[bytes, float]:
 
 
 def test_deadlines_of_a_request(small):
-    """Ten seconds for a whole request, five without a byte; evhttp alone would wait for ever."""
+    """So long for a whole request, so long without a byte; evhttp alone would wait for ever."""
+    whole, silent = limit("LIMIT_REQUEST_SECONDS"), limit("LIMIT_IDLE_SECONDS")
     head = b"POST /v1/completions HTTP/1.1\r\n"
     cases = {
         "nothing": (b"", None),
@@ -103,7 +105,40 @@ def test_deadlines_of_a_request(small):
         ends = dict(zip(cases, pool.map(lambda case: trickle(small, *case), cases.values())))
     for name, (data, took) in ends.items():
         assert data == b"" if name == "nothing" else data.startswith(b"HTTP/1.1 408"), name
-        assert took < (7 if name == "a head that stops" else 12), name
+        most = silent if name == "a head that stops" else whole
+        assert most - 0.5 < took < most + 2, name
+
+
+def test_a_refused_connection_stays(small):
+    """Long enough for its client to read why, and no longer."""
+    stay = limit("LIMIT_LINGER_SECONDS")
+    with connect(small) as sock:
+        sock.sendall(b"GET / HTTP/1.1\r\nX: " + b"x" * HEADER_LIMIT)
+        assert read_response(sock)[0] == 431
+        start = time.monotonic()
+        with pytest.raises(ConnectionError):
+            while time.monotonic() - start < 20:
+                sock.send(b"x")
+                time.sleep(0.05)
+    assert stay - 0.5 < time.monotonic() - start < stay + 2
+
+
+def test_requests_ahead_of_an_answer(servers, model):
+    """Sent before the answer to an earlier request: as many bytes as may wait, then one more."""
+    server = servers(model)
+    most, n = limit("LIMIT_PIPELINED_BYTES"), 8
+    start, end = b"GET /health HTTP/1.1\r\nHost: localhost\r\nX: ", b"\r\n\r\n"
+    ahead = start + b"x" * (most // n - len(start) - len(end)) + end
+    first = post_bytes(TEXT, {"prompt": "a", "max_tokens": 60, "ignore_eos": True, "stream": True})
+    for more in (b"", b"G"):
+        with connect(server) as sock:
+            sock.sendall(first)
+            answer = sock.recv(1 << 16)
+            assert answer.startswith(b"HTTP/1.1 200")
+            sock.sendall(n * ahead + more)
+            while answer.count(b"HTTP/1.1 200") <= n and (data := sock.recv(1 << 16)):
+                answer += data
+        assert answer.count(b"HTTP/1.1 200") == (1 if more else 1 + n)
 
 
 def test_connection_limit(servers, tiny):

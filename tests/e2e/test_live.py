@@ -15,6 +15,7 @@ import pytest
 from conftest import Server
 from grpc_client import address
 from h2wire import DATA, HEADERS, WINDOW, Client, frame
+from limits_header import limit
 from test_server_life import wait_loading
 from wire import request, stream
 
@@ -103,16 +104,17 @@ def test_the_start(servers, tiny):
     server = servers(tiny, "--policy", "fifo", "--max-decode-gap-ms", 40, "--max-requests", 77,
                      "--served-model-name", 'a "name"')
     start = time.time() * 1000
-    names = [f"old-{i}" for i in range(70)]
+    most = limit("LIMIT_LIVE_REQUESTS")
+    names = [f"old-{i}" for i in range(most + 6)]
     assert all(ask(server, name) == 200 for name in names)
     with Listener(server) as listener:
         assert listener.response.getheader("Content-Type").startswith("text/event-stream")
         assert listener.response.getheader("Cache-Control") == "no-cache"
         listener.until(bool, "stats")
         events = listener.events
-        assert [name for name, _ in events.all] == ["server", *["request"] * 64, "stats"]
-        assert [entry["request_id"] for entry in events.of("request")] == names[-64:]
-        assert events.of("request") == entries(server)[:64][::-1]
+        assert [name for name, _ in events.all] == ["server", *["request"] * most, "stats"]
+        assert [entry["request_id"] for entry in events.of("request")] == names[-most:]
+        assert events.of("request") == entries(server)[:most][::-1]
         told = events.of("server")[0]
         assert told["model"] == 'a "name"' and told["state"] == "ok" and told["engine"] == "cpu"
         assert told["policy"] == "fifo" and told["profile"] == "online" and told["slots"] == 77

@@ -7,6 +7,7 @@
 #ifndef FIRSTLIGHT_TESTS_SUPPORT_SCRIPT_GRPC_H
 #define FIRSTLIGHT_TESTS_SUPPORT_SCRIPT_GRPC_H
 
+#include "base/limits.h"
 #include "support/cmocka_all.h"
 #include "support/loopback.h"
 
@@ -22,7 +23,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define SCRIPT_GRPC_REPLIES 6
+#define SCRIPT_GRPC_REPLIES (LIMIT_BENCH_STREAMS + 1)
 #define SCRIPT_GRPC_PIECES  10
 #define SCRIPT_GRPC_CONNS   8
 

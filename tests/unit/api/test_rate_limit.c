@@ -149,12 +149,30 @@ static void strangers_take_idle_places(void **state)
     rate_limit_free(r);
 }
 
+/* Of twice as many as there are places, no more are known than have one; and nearly that many,
+ * though a hash spreads them. */
+static void so_many_clients_are_known(void **state)
+{
+    enum { CLIENTS = 2 * LIMIT_RATE_CLIENTS };
+    struct rate_limit *r = make(1, 1, 1);
+    struct err e;
+    uint32_t known = 0;
+    (void)state;
+    for (uint64_t k = 0; k < CLIENTS; k++)
+        charge(r, k, SECOND, 1000000);
+    for (uint64_t k = 0; k < CLIENTS; k++)
+        known += take(r, k, SECOND, &e) > 0;
+    assert_in_range(known, LIMIT_RATE_CLIENTS / 10 * 9, LIMIT_RATE_CLIENTS);
+    rate_limit_free(r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_burst_and_then_the_rate), cmocka_unit_test(the_wait_is_exact),
         cmocka_unit_test(tokens_may_be_owed),        cmocka_unit_test(the_longer_wait_is_told),
         cmocka_unit_test(levels_are_shown),          cmocka_unit_test(strangers_take_idle_places),
+        cmocka_unit_test(so_many_clients_are_known),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -88,6 +88,65 @@ static void test_ids(void **state)
     }
 }
 
+static void *take_and_count(void *sum, size_t size)
+{
+    *(size_t *)sum += size;
+    return mem_alloc(size);
+}
+
+static void give_back(void *sum, void *p)
+{
+    (void)sum;
+    mem_free(p);
+}
+
+/* What protobuf-c takes for the message, all in all. */
+static size_t bytes_unpacked(const struct buf *bytes)
+{
+    size_t sum = 0;
+    ProtobufCAllocator counting = {take_and_count, give_back, &sum};
+    ProtobufCMessage *m =
+        protobuf_c_message_unpack(&firstlight__v1__generate_request__descriptor, &counting,
+                                  bytes->len, (const uint8_t *)bytes->data);
+    assert_non_null(m);
+    protobuf_c_message_free_unpacked(m, &counting);
+    return sum;
+}
+
+/* Many small fields that nobody knows, and one of so many bytes. */
+static void put_unknown(struct buf *out, uint32_t n, size_t len)
+{
+    const Firstlight__V1__Sampling sampling = FIRSTLIGHT__V1__SAMPLING__INIT;
+    const char head[] = {0x7a, (char)(len | 0x80), (char)(len >> 7 | 0x80),
+                         (char)(len >> 14 | 0x80), (char)(len >> 21)};
+    put_sampling(out, &sampling);
+    while (n-- > 0)
+        buf_append(out, "\x78\x00", 2);
+    buf_append(out, head, sizeof head);
+    for (size_t i = 0; i < len; i++)
+        buf_putc(out, 'x');
+    assert_false(out->failed);
+}
+
+/* An unpacked message takes as much as it may, and a byte more. */
+static void test_bytes_of_a_message(void **state)
+{
+    enum { FIELDS = 1040000 };
+    struct buf bytes = {0};
+    struct err e;
+    (void)state;
+    put_unknown(&bytes, FIELDS, 1);
+    size_t least = bytes_unpacked(&bytes) - 1;
+    assert_in_range(least, LIMIT_QUESTION_BYTES - LIMIT_BODY_BYTES, LIMIT_QUESTION_BYTES);
+    for (size_t over = 0; over < 2; over++) {
+        buf_clear(&bytes);
+        put_unknown(&bytes, FIELDS, LIMIT_QUESTION_BYTES - least + over);
+        assert_int_equal(ask(OPENAI_COMPLETION, &bytes, &e), over ? STATUS_TOO_LARGE : STATUS_OK);
+    }
+    assert_non_null(strstr(e.text, "more than 67108864 bytes"));
+    buf_fini(&bytes);
+}
+
 static size_t until_failure;
 static bool has_failed;
 
@@ -162,6 +221,7 @@ int main(void)
         cmocka_unit_test(test_fields_without_number),
         cmocka_unit_test(test_strings_without_number),
         cmocka_unit_test(test_ids),
+        cmocka_unit_test(test_bytes_of_a_message),
         cmocka_unit_test(test_sampling_rows),
         cmocka_unit_test(test_each_allocation_fails),
     };

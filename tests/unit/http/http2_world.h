@@ -111,4 +111,13 @@ static void ask(struct world *w, uint32_t first, uint32_t n)
     send_bytes(w, &out);
 }
 
+/* No byte leaves the server any more. */
+static inline void stop_reading(struct world *w)
+{
+    static const char junk[128 << 10];
+    bufferevent_disable(w->client, EV_READ);
+    bufferevent_write(w->set.first->bev, junk, sizeof junk);
+    w->set.first->queued += sizeof junk;
+}
+
 #endif

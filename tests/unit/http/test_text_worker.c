@@ -239,6 +239,33 @@ static void dropped_jobs_are_not_done(void **state)
     }
 }
 
+static void count(struct text_job *job)
+{
+    of(job)->world->n_done++;
+}
+
+/* One runs, and as many as there are places wait, each of a client of its own. */
+static void as_many_jobs_wait(void **state)
+{
+    enum { JOBS = LIMIT_TEXT_JOBS + 2 };
+    static struct job jobs[JOBS];
+    struct world o;
+    sem_t gate;
+    (void)state;
+    open_world(&o, LIMIT_TEXT_JOBS);
+    sem_init(&gate, 0, 0);
+    for (uint32_t i = 0; i < JOBS; i++) {
+        jobs[i] = new_job(&o, 'a', i, USUAL);
+        jobs[i].job.done = count;
+        jobs[i].gate = i == 0 ? &gate : NULL;
+        assert_int_equal(text_worker_submit(o.w, &jobs[i].job), i < JOBS - 1);
+    }
+    sem_post(&gate);
+    wait_for(&o, JOBS - 1);
+    assert_true(jobs[JOBS - 2].worked && !jobs[JOBS - 1].worked);
+    close_world(&o);
+}
+
 /* One client's line is full before there is no place for others. */
 static void one_client_does_not_take_all_places(void **state)
 {
@@ -377,6 +404,7 @@ int main(void)
         cmocka_unit_test(long_ones_have_a_worker_of_their_own),
         cmocka_unit_test(some_are_never_slow),
         cmocka_unit_test(dropped_jobs_are_not_done),
+        cmocka_unit_test(as_many_jobs_wait),
         cmocka_unit_test(one_client_does_not_take_all_places),
         cmocka_unit_test(work_for_nothing_counts),
         cmocka_unit_test(the_wait_for_a_place),

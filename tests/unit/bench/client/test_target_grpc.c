@@ -409,6 +409,30 @@ static void test_room(void **state)
     set_up(state);
 }
 
+/* A connection has so many calls at once, whatever its server allows; one more gets another. */
+static void test_calls_of_a_connection(void **state)
+{
+    static struct record calls[LIMIT_BENCH_STREAMS + 1];
+    for (int most = LIMIT_BENCH_STREAMS; most <= LIMIT_BENCH_STREAMS + 1; most++) {
+        set_up(state);
+        for (int i = 0; i < most; i++)
+            serve(REPLY(HEAD));
+        begin();
+        for (int i = 0; i < most; i++) {
+            record_init(&calls[i]);
+            send_to(&calls[i], completion);
+            while (calls[i].accepted_us == 0)
+                poll_once();
+        }
+        finish_script();
+        assert_int_equal(script.n_connections, most > LIMIT_BENCH_STREAMS ? 2 : 1);
+        for (int i = 0; i < most; i++)
+            record_fini(&calls[i]);
+        tear_down(state);
+    }
+    set_up(state);
+}
+
 /* ---- Cancelling ---- */
 
 static void test_cancel(void **state)
@@ -547,6 +571,7 @@ int main(void)
         T(test_timeout),
         T(test_left_connections),
         T(test_room),
+        T(test_calls_of_a_connection),
         T(test_cancel),
         T(test_close_while_it_runs),
         T(test_poll_sleeps_until),

@@ -6,6 +6,7 @@
 
 #include "base/limits.h"
 #include "base/mem.h"
+#include "text/template/jinja_value.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -279,6 +280,15 @@ static void test_limits(void **state)
         {"{%% set s = 'x' * 1048576 %%}{%% for i in range(32) %%}{{ s[:%d - 31 * 1048576] if "
          "loop.last else s }}{%% endfor %%}{{ 'y' if %d > 33554432 }}",
          LIMIT_TEMPLATE_OUTPUT, "at most 33554432 bytes of output"},
+        /* Lists of 16384 values. The one that grows to half of that takes one more, and range()
+         * some. */
+        {"{%% set l = [1] * 8192 %%}{%% for i in range(%d) %%}{%% set m = l + l %%}{%% endfor %%}",
+         LIMIT_TEMPLATE_MEMORY / (16384 * sizeof(struct jinja_value)) - 2,
+         "at most 268435456 bytes of values"},
+        /* An inner round takes a step and one for its body, range() one for 64 items, and an outer
+         * round up to six. */
+        {"{%% for i in range(64) %%}{%% for k in range(%d) %%}{%% endfor %%}{%% endfor %%}",
+         (LIMIT_TEMPLATE_STEPS - 64 * 6) / (64 * 2 + 1), "at most 4194304 steps"},
     };
     struct err err;
 
