@@ -24,8 +24,7 @@
 
 static void state_changed(struct server *s)
 {
-    if (s->http2)
-        s->options.rpc->state_changed(s);
+    server_state_tell(s);
     event_stream_changed(&s->events);
 }
 

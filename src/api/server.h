@@ -40,7 +40,6 @@ struct server;
 /* What answers on --grpc-port, given by whoever wires the two: the server knows no gRPC. */
 struct server_rpc {
     void (*dispatch)(void *server, struct http_exchange *x);
-    void (*state_changed)(struct server *s); /* tells those who watch it */
 };
 
 struct server_options {

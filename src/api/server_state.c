@@ -8,6 +8,28 @@ const char *server_state_name(enum server_state state)
     return names[state];
 }
 
+void server_state_watch(struct server *s, struct server_watch *w)
+{
+    w->next = s->watches;
+    w->prev = NULL;
+    if (w->next)
+        w->next->prev = w;
+    s->watches = w;
+}
+
+void server_state_unwatch(struct server *s, struct server_watch *w)
+{
+    *(w->prev ? &w->prev->next : &s->watches) = w->next;
+    if (w->next)
+        w->next->prev = w->prev;
+}
+
+void server_state_tell(const struct server *s)
+{
+    for (struct server_watch *w = s->watches; w; w = w->next)
+        w->changed(w);
+}
+
 void server_state_call_ended(struct server *s)
 {
     if (s->state == SERVER_DRAINING && !s->calls && s->n_awaited == 0 &&

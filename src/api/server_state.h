@@ -24,11 +24,16 @@
 #include <pthread.h>
 
 struct completion;
-struct grpc_watch;
 
 enum server_state { SERVER_LOADING, SERVER_READY, SERVER_DRAINING, SERVER_FAILED };
 /* "loading", "ok", "draining", "failed" */
 const char *server_state_name(enum server_state state);
+
+/* Part of something that is to be told when the server's state changes. */
+struct server_watch {
+    void (*changed)(struct server_watch *w);
+    struct server_watch *next, *prev;
+};
 
 #define SERVER_SIGNALS 5 /* that are answered */
 
@@ -57,9 +62,9 @@ struct server {
     struct metrics metrics;
     struct request_log recent;
     struct event_stream events;
-    struct grpc_watch *watches; /* who watches the health by gRPC */
-    struct completion *calls;   /* all calls under way, from completion_begin to their log line */
-    uint32_t n_awaited;         /* exchanges of server_state_await that have not ended */
+    struct server_watch *watches;
+    struct completion *calls; /* all calls under way, from completion_begin to their log line */
+    uint32_t n_awaited;       /* exchanges of server_state_await that have not ended */
 
     /* filled by the loader thread */
     pthread_t load_thread;
@@ -77,6 +82,12 @@ struct server {
     bool loading;   /* the loader thread has not been joined */
     bool cancelled; /* the time to drain was up once */
 };
+
+/* From then on, until it is taken out, w->changed is called on every change of the state. */
+void server_state_watch(struct server *s, struct server_watch *w);
+void server_state_unwatch(struct server *s, struct server_watch *w);
+/* Calls them. None of them may take a watch out. */
+void server_state_tell(const struct server *s);
 
 /* A call, an exchange that is awaited, or a reader of the live stream has ended: while draining,
  * the last one ends the server. */

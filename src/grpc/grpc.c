@@ -356,5 +356,4 @@ void grpc_dispatch(void *server, struct http_exchange *x)
     }
 }
 
-const struct server_rpc grpc_rpc = {.dispatch = grpc_dispatch,
-                                    .state_changed = grpc_health_changed};
+const struct server_rpc grpc_rpc = {.dispatch = grpc_dispatch};

@@ -28,9 +28,7 @@ struct grpc_route {
 
 /* Of HTTP/2: requests are of gRPC or those of routes_dispatch. */
 void grpc_dispatch(void *server, struct http_exchange *x);
-/* The server's state has changed: tells those who watch it. */
-void grpc_health_changed(struct server *s);
-/* Both, for the server. */
+/* For the server. */
 extern const struct server_rpc grpc_rpc;
 
 extern const struct grpc_route grpc_inference_routes[]; /* path NULL ends each */

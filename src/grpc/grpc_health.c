@@ -17,9 +17,9 @@ typedef Grpc__Health__V1__HealthCheckResponse__ServingStatus serving_status;
 
 /* A client that watches. */
 struct grpc_watch {
+    struct server_watch watch; /* first: the two pointers are one */
     struct server *server;
     struct http_exchange *x;
-    struct grpc_watch *next, *prev;
     serving_status told;
     bool known; /* the service that it asked for */
 };
@@ -71,10 +71,15 @@ static void watch_ended(struct http_exchange *x, bool gone)
 {
     struct grpc_watch *w = x->user;
     (void)gone;
-    *(w->prev ? &w->prev->next : &w->server->watches) = w->next;
-    if (w->next)
-        w->next->prev = w->prev;
+    server_state_unwatch(w->server, &w->watch);
     mem_free(w);
+}
+
+static void grpc_health_changed(struct server_watch *watch)
+{
+    struct grpc_watch *w = (struct grpc_watch *)(void *)watch;
+    if (w->told != status_of(w->server, w->known))
+        grpc_health_tell(w);
 }
 
 static void grpc_health_watch(struct server *s, struct http_exchange *x, struct evbuffer *message)
@@ -89,21 +94,13 @@ static void grpc_health_watch(struct server *s, struct http_exchange *x, struct 
         grpc_fail(x, &e);
         return;
     }
-    *w = (struct grpc_watch){.server = s, .x = x, .next = s->watches, .known = known};
-    if (w->next)
-        w->next->prev = w;
-    s->watches = w;
+    *w = (struct grpc_watch){
+        .watch.changed = grpc_health_changed, .server = s, .x = x, .known = known};
+    server_state_watch(s, &w->watch);
     x->user = w;
     x->ended = watch_ended;
     grpc_stream(x);
     grpc_health_tell(w);
-}
-
-void grpc_health_changed(struct server *s)
-{
-    for (struct grpc_watch *w = s->watches; w; w = w->next)
-        if (w->told != status_of(s, w->known))
-            grpc_health_tell(w);
 }
 
 const struct grpc_route grpc_health_routes[] = {
