@@ -354,13 +354,18 @@ bool routes_admit(void *server, const struct http_head *head, const struct socka
     return false;
 }
 
+bool routes_is_probe(const char *path)
+{
+    return strcmp(path, "/health") == 0 || strcmp(path, "/ready") == 0;
+}
+
 /* The log line of what is answered at once; calls write their own. */
 static void log_end(struct http_exchange *x, bool gone)
 {
     char path[256];
-    bool probe = strcmp(x->path, "/health") == 0 || strcmp(x->path, "/ready") == 0 ||
-                 strcmp(x->path, "/metrics") == 0 || strncmp(x->path, "/page/", 6) == 0;
-    log_event(probe ? LOG_DEBUG : LOG_INFO, "request.done",
+    bool usual = routes_is_probe(x->path) || strcmp(x->path, "/metrics") == 0 ||
+                 strncmp(x->path, "/page/", 6) == 0;
+    log_event(usual ? LOG_DEBUG : LOG_INFO, "request.done",
               "request_id=%s method=%s path=%s status=%d gone=%d", x->request_id, x->method,
               log_quote(x->path, path, sizeof path), x->status, gone);
 }

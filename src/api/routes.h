@@ -10,6 +10,8 @@ struct server;
 void routes_dispatch(void *server, struct http_exchange *x);
 bool routes_admit(void *server, const struct http_head *head, const struct sockaddr *peer,
                   struct hold *held, struct http_refusal *why);
+/* /health and /ready */
+bool routes_is_probe(const char *path);
 /* May the page that asks, if one does, and under this name of the server? Else it was answered. */
 bool routes_allow(struct server *s, struct http_exchange *x);
 /* Tells why. */

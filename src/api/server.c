@@ -451,6 +451,7 @@ static enum status server_open_all(struct server *s, struct err *err)
     struct http2_options http2 = {.host = o->host,
                                   .port = o->grpc_port,
                                   .errors = &openai_response_errors,
+                                  .is_probe = o->rpc ? o->rpc->is_probe : NULL,
                                   .max_connections = o->max_connections,
                                   .addresses = s->addresses,
                                   .unsent = &s->unsent_memory,

@@ -40,6 +40,7 @@ struct server;
 /* What answers on --grpc-port, given by whoever wires the two: the server knows no gRPC. */
 struct server_rpc {
     void (*dispatch)(void *server, struct http_exchange *x);
+    bool (*is_probe)(const char *path); /* of that port: http_is_probe */
 };
 
 struct server_options {

@@ -356,4 +356,9 @@ void grpc_dispatch(void *server, struct http_exchange *x)
     }
 }
 
-const struct server_rpc grpc_rpc = {.dispatch = grpc_dispatch};
+static bool grpc_is_probe(const char *path)
+{
+    return routes_is_probe(path) || strcmp(path, GRPC_HEALTH_CHECK) == 0;
+}
+
+const struct server_rpc grpc_rpc = {.dispatch = grpc_dispatch, .is_probe = grpc_is_probe};

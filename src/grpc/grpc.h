@@ -16,6 +16,8 @@
 #define GRPC_ENCODINGS   "identity,gzip"
 #define GRPC_FRAME_BYTES 5
 
+#define GRPC_HEALTH_CHECK "/grpc.health.v1.Health/Check"
+
 /* One message has come whole. The method takes it over and answers, now or later. */
 typedef void grpc_method(struct server *s, struct http_exchange *x, struct evbuffer *message);
 

@@ -7,8 +7,6 @@
 #include <proto/grpc/health/v1/health.pb-c.h>
 #include <string.h>
 
-#define SERVICE "/grpc.health.v1.Health/"
-
 typedef Grpc__Health__V1__HealthCheckResponse__ServingStatus serving_status;
 
 #define SERVING         GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__SERVING_STATUS__SERVING
@@ -104,7 +102,7 @@ static void grpc_health_watch(struct server *s, struct http_exchange *x, struct 
 }
 
 const struct grpc_route grpc_health_routes[] = {
-    {SERVICE "Check", false, false, grpc_health_check},
-    {SERVICE "Watch", false, false, grpc_health_watch},
+    {GRPC_HEALTH_CHECK, false, false, grpc_health_check},
+    {"/grpc.health.v1.Health/Watch", false, false, grpc_health_watch},
     {0},
 };

@@ -92,6 +92,10 @@ enum status http_no_room(const struct hold *held, struct err *err);
 
 typedef void http_handler(void *arg, struct http_exchange *x);
 
+/* Does this path, without its query, ask how the server is? A proxy that asks so among the requests
+ * of others is told, even where their answers are not taken. */
+typedef bool http_is_probe(const char *path);
+
 /* Of whoever sent it; false when he has left. */
 bool http_peer(const struct http_exchange *x, struct sockaddr_storage *out);
 const char *http_header(const struct http_exchange *x, const char *name); /* NULL: absent */

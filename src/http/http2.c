@@ -168,6 +168,7 @@ enum status http2_open(struct http2 **out, struct event_base *base, const struct
     h->conns = (struct http2_set){.base = base,
                                   .handler = handler,
                                   .arg = arg,
+                                  .is_probe = o->is_probe,
                                   .addresses = o->addresses,
                                   .unsent = o->unsent,
                                   .open = o->open,

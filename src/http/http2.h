@@ -19,6 +19,7 @@ struct http2_options {
     const char *host;
     int port; /* 0: any free one */
     const struct http_error_format *errors;
+    http_is_probe *is_probe; /* NULL: no path does */
     uint32_t max_connections;
     struct client_limit *addresses; /* counts the connections of each; NULL: nobody does */
     struct byte_budget *unsent;     /* as HTTP/1.1's */

@@ -33,6 +33,7 @@ struct http2_set {
     const struct http_error_format *errors;
     http_handler *handler;
     void *arg;
+    http_is_probe *is_probe; /* NULL: no path does */
     nghttp2_session_callbacks *callbacks;
     nghttp2_option *option;
     struct http2_conn *first;

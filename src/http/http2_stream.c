@@ -405,11 +405,10 @@ static void refuse_room(struct http2_stream *s)
     refuse_for(s, &e, http_code_memory);
 }
 
-/* A proxy that asks how the server is, among the requests of others, is told. */
-static bool is_probe(const char *path)
+static bool is_probe(const struct http2_stream *s)
 {
-    return strcmp(path, "/health") == 0 || strcmp(path, "/ready") == 0 ||
-           strcmp(path, "/grpc.health.v1.Health/Check") == 0;
+    const struct http2_set *set = s->conn->set;
+    return set->is_probe && set->is_probe(s->public.path);
 }
 
 /* Why it cannot be served at all; NULL: it can. Whether there is room for its answer is asked when
@@ -432,7 +431,7 @@ static const struct err *http2_stream_refusal(const struct http2_stream *s)
     if (s->fields.failed)
         return &headers;
     size_t waiting = s->conn->unsent.bytes + s->conn->open.bytes;
-    return waiting > LIMIT_H2_UNSENT && !is_probe(s->public.path) ? &unread : NULL;
+    return waiting > LIMIT_H2_UNSENT && !is_probe(s) ? &unread : NULL;
 }
 
 /* Headers are there. The query is cut off the path, where both stand in one field. */

@@ -102,25 +102,35 @@ def test_half_of_them_cancel(host, pb, expected):
     until_idle(host)
 
 
+def headers_of(client, stream) -> tuple[int, dict]:
+    """The flags and the fields of the next headers on this stream."""
+    kind, flags, number, payload = client.read()
+    while kind != HEADERS or number != stream:
+        kind, flags, number, payload = client.read()
+    return flags, dict(client.decoder.decode(payload))
+
+
 def test_answers_that_nobody_takes(host, pb):
-    """Their bytes are bounded: a connection with too many is refused more, until it reads."""
+    """Their bytes are bounded: a connection with too many is refused more, until it reads. A
+    probe is answered all the same."""
     text = message(pb.TokenizeRequest(text="a b c d " * 8000).SerializeToString())
     with Client(address(host), window=0, timeout=60) as client:
         streams, refused = [], None
         while refused is None:
             assert len(streams) < 1000
             stream = client.ask(TOKENIZE, text)
-            kind, flags, number, payload = client.read()
-            while kind != HEADERS or number != stream:
-                kind, flags, number, payload = client.read()
-            fields = dict(client.decoder.decode(payload))
+            flags, fields = headers_of(client, stream)
             if flags & END_STREAM:
                 refused = fields
             else:
                 streams.append(stream)
         assert refused["grpc-status"] == "8" and "have not been read" in refused["grpc-message"]
+        probe = client.ask("/grpc.health.v1.Health/Check", message(b""))
+        flags, fields = headers_of(client, probe)
+        assert not flags & END_STREAM, fields  # an answer, not only trailers
         client.open_windows(1 << 28)
-        sizes = {len(body) for _, body in client.answers(streams).values()}
+        answers = client.answers([*streams, probe])
+        sizes = {len(answers[stream][1]) for stream in streams}
         assert len(sizes) == 1 and len(streams) * sizes.pop() >= limit("LIMIT_H2_UNSENT")
         assert client.grpc("/grpc.health.v1.Health/Check", message(b""))["grpc-status"] == "0"
 

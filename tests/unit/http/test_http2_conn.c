@@ -4,6 +4,8 @@
 #include "base/clock.h"
 #include "base/mem.h"
 
+#include <string.h>
+
 enum { RST_STREAM = 3, PING = 6 };
 
 static uint32_t held, refused;
@@ -156,7 +158,13 @@ static void answer_so_much(void *arg, struct http_exchange *x)
     to_answer = 0;
 }
 
-/* Answers that nobody takes: as many bytes as may wait, then one more. */
+static bool is_root(const char *path)
+{
+    return strcmp(path, "/") == 0;
+}
+
+/* Answers that nobody takes: as many bytes as may wait, then one more. Probes are answered still.
+ */
 static void bytes_that_nobody_takes(void **state)
 {
     (void)state;
@@ -173,6 +181,10 @@ static void bytes_that_nobody_takes(void **state)
     assert_int_equal(refused, 0);
     ask(&w, 3, 1);
     assert_int_equal(held, 4);
+    assert_int_equal(refused, 1);
+    w.set.is_probe = is_root;
+    ask(&w, 4, 1);
+    assert_int_equal(held, 5);
     assert_int_equal(refused, 1);
     close_world(&w);
 }
