@@ -36,8 +36,9 @@
 #define CHUNK      256     /* tokens of the chunk that the cost model is asked for */
 #define NS         1000
 
-#define LOAD(field)         atomic_load_explicit(&e->press.field, memory_order_relaxed)
-#define STORE(field, value) atomic_store_explicit(&e->press.field, (value), memory_order_relaxed)
+#define LOAD(field) atomic_load_explicit(&e->admission.field, memory_order_relaxed)
+#define STORE(field, value)                                                                        \
+    atomic_store_explicit(&e->admission.field, (value), memory_order_relaxed)
 
 /* --- charges (the owner's thread) ----------------------------------------------------------- */
 
@@ -126,8 +127,8 @@ void admission_charge(struct engine *e, struct request *r, struct request *befor
     } else {
         r->charge = admission_begin(e, &r->params);
     }
-    atomic_fetch_add_explicit(&e->press.backlog, r->charge, memory_order_relaxed);
-    atomic_fetch_add_explicit(&e->press.queued, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&e->admission.backlog, r->charge, memory_order_relaxed);
+    atomic_fetch_add_explicit(&e->admission.queued, 1, memory_order_relaxed);
 }
 
 void admission_released(struct engine *e, struct request *r)
@@ -277,7 +278,7 @@ void admission_update(struct engine *e, struct request *r)
     if (r->state == REQUEST_ENDED)
         e->pace.ended++;
     if (r->charge != before) /* modulo 2^64 it may be a subtraction */
-        atomic_fetch_add_explicit(&e->press.backlog, (unsigned long long)r->charge - before,
+        atomic_fetch_add_explicit(&e->admission.backlog, (unsigned long long)r->charge - before,
                                   memory_order_relaxed);
 }
 
@@ -285,7 +286,7 @@ void admission_admitted(struct engine *e, bool kept_out)
 {
     e->pace.admitted++;
     e->pace.kept_out += kept_out;
-    atomic_fetch_sub_explicit(&e->press.queued, 1, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&e->admission.queued, 1, memory_order_relaxed);
 }
 
 /* Older work counts half. */

@@ -97,8 +97,8 @@ void engine_stats(const struct engine *e, struct engine_stats *out)
 {
     const struct engine_stats warm_up = e->warm_up; /* which *out may be */
     *out = (struct engine_stats){
-        .queued = atomic_load_explicit(&e->press.queued, memory_order_relaxed),
-        .backlog_tokens = atomic_load_explicit(&e->press.backlog, memory_order_relaxed),
+        .queued = atomic_load_explicit(&e->admission.queued, memory_order_relaxed),
+        .backlog_tokens = atomic_load_explicit(&e->admission.backlog, memory_order_relaxed),
         .kv_blocks_total = e->kv.n_blocks,
     };
 #define LOAD(name) out->name = atomic_load_explicit(&e->counters.name, memory_order_relaxed);

@@ -65,8 +65,8 @@ struct engine_pace {
     uint32_t admitted, kept_out, ended;
 };
 
-/* What waits, and microseconds (of tokens nanoseconds) until one less of each does. */
-struct engine_press {
+/* What waits, and how long until one less of each does: microseconds, of tokens nanoseconds. */
+struct engine_admission {
     atomic_ullong backlog; /* prompt tokens: the owner charges, the engine thread takes off */
     atomic_uint queued;    /* requests: the same */
     atomic_ullong token_ns, admit_us, end_us; /* relaxed, by the engine thread ... */
@@ -110,7 +110,7 @@ struct engine {
     struct wake to_engine;
     struct wake to_owner;
     struct engine_counters counters;
-    struct engine_press press;
+    struct engine_admission admission;
     struct err failure; /* written by the engine thread before the store (release) of ... */
     atomic_bool failed; /* ... this: what it computes is not to be believed any more */
     struct histogram step_time, step_error;

@@ -316,9 +316,9 @@ static void one_text_for_all_is_charged_once(void **state)
     for (uint32_t i = 0; i < BURST; i++)
         come(s, CACHED, 0);
     assert_int_equal(s->refused[CACHED], 0);
-    assert_true(s->engine->press.backlog == LONGEST + BURST - 1);
+    assert_true(s->engine->admission.backlog == LONGEST + BURST - 1);
     turn(s);
-    assert_true(s->engine->press.backlog < LONGEST + BURST);
+    assert_true(s->engine->admission.backlog < LONGEST + BURST);
     struct worst w = close_slow(s);
     assert_true(w.taken < 0.5);
 }
@@ -336,7 +336,7 @@ static void warm_prompts_are_not_charged(void **state)
         come(s, CACHED, i % TEXTS);
     }
     assert_int_equal(s->refused[CACHED], 0);
-    assert_true(s->engine->press.backlog == BURST);
+    assert_true(s->engine->admission.backlog == BURST);
     struct worst w = close_slow(s);
     assert_true(w.taken < 0.5);
 }
@@ -410,5 +410,5 @@ int main(void)
         cmocka_unit_test(warm_prompts_are_not_charged),
         cmocka_unit_test(hundreds_of_crowds),
     };
-    return cmocka_run_group_tests_name("sim_press", tests, open_world, close_world);
+    return cmocka_run_group_tests_name("sim_admission", tests, open_world, close_world);
 }
