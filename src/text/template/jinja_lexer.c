@@ -22,12 +22,12 @@ static enum status jinja_lexer_fail(struct lexer *l, const char *expected)
     return err_set(l->err, STATUS_INVALID, "line %d: %s", l->line, expected);
 }
 
-static enum status jinja_lexer_no_memory(struct lexer *l)
+enum status jinja_lexer_no_memory(const struct arena *arena, int line, struct err *err)
 {
-    if (l->arena->exhausted)
-        return err_set(l->err, STATUS_TOO_LARGE, "line %d: the template needs over %zu bytes",
-                       l->line, l->arena->limit);
-    return err_set(l->err, STATUS_NO_MEMORY, "no memory to compile the template");
+    if (arena->exhausted)
+        return err_set(err, STATUS_TOO_LARGE, "line %d: the template needs over %zu bytes", line,
+                       arena->limit);
+    return err_set(err, STATUS_NO_MEMORY, "no memory to compile the template");
 }
 
 static enum status jinja_lexer_push(struct lexer *l, enum jinja_token_kind kind, int op,
@@ -38,7 +38,7 @@ static enum status jinja_lexer_push(struct lexer *l, enum jinja_token_kind kind,
         size_t cap = l->cap ? l->cap * 2 : 64;
         struct jinja_token *items = arena_array(l->arena, cap, sizeof *items);
         if (!items)
-            return jinja_lexer_no_memory(l);
+            return jinja_lexer_no_memory(l->arena, l->line, l->err);
         if (out->count > 0)
             memcpy(items, out->items, out->count * sizeof *items);
         out->items = items;
@@ -231,7 +231,7 @@ static enum status lex_string(struct lexer *l)
     size_t len = end - l->pos - 1;
     char *out = arena_alloc(l->arena, len + 4);
     if (!out)
-        return jinja_lexer_no_memory(l);
+        return jinja_lexer_no_memory(l->arena, l->line, l->err);
     for (size_t pos = 0; pos < len;) {
         if (text[pos] != '\\') {
             out[used++] = text[pos++];
@@ -407,7 +407,7 @@ static enum status normalize(struct lexer *l, const char *source, size_t len)
 {
     char *copy = arena_alloc(l->arena, len + 1);
     if (!copy)
-        return jinja_lexer_no_memory(l);
+        return jinja_lexer_no_memory(l->arena, l->line, l->err);
     for (size_t i = 0; i < len; i++) {
         if (source[i] == '\r' && i + 1 < len && source[i + 1] == '\n')
             continue;

@@ -49,6 +49,9 @@ struct jinja_tokens {
     size_t count;
 };
 
+/* Why the arena gave nothing: the template takes too many bytes, or there is no memory. */
+enum status jinja_lexer_no_memory(const struct arena *arena, int line, struct err *err);
+
 /* Everything allocated is the arena's. */
 enum status jinja_lexer_run(struct arena *arena, const char *source, size_t len,
                             struct jinja_tokens *out, struct err *err);

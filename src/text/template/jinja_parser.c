@@ -77,11 +77,7 @@ bool jinja_parser_fail(struct jinja_parser *p, const char *expected)
 
 bool jinja_parser_no_memory(struct jinja_parser *p)
 {
-    if (p->arena->exhausted)
-        err_set(p->err, STATUS_TOO_LARGE, "line %d: the template needs over %zu bytes",
-                jinja_parser_peek(p)->line, p->arena->limit);
-    else
-        err_set(p->err, STATUS_NO_MEMORY, "no memory to compile the template");
+    jinja_lexer_no_memory(p->arena, jinja_parser_peek(p)->line, p->err);
     return false;
 }
 

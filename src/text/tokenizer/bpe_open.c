@@ -5,6 +5,7 @@
 #include "base/utf8.h"
 #include "text/tokenizer/bpe_internal.h"
 #include "text/tokenizer/byte_level.h"
+#include "text/tokenizer/no_memory.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -136,7 +137,7 @@ static enum status bpe_open_open_common(struct bpe *b, struct err *err)
         return STATUS_OK;
     b->joins = mem_array(256 * 4, sizeof *b->joins);
     if (!b->joins)
-        return err_set(err, STATUS_NO_MEMORY, "no memory for a tokenizer");
+        return no_memory_for_tokenizer(err);
     for (uint32_t i = 0; i < b->vocab->count; i++) {
         size_t len;
         const char *key = vocab_key(b->vocab, (int32_t)i, &len);

@@ -3,6 +3,7 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/utf8.h"
+#include "text/tokenizer/no_memory.h"
 #include "text/tokenizer/regex.h"
 
 #include <string.h>
@@ -195,7 +196,7 @@ static enum status rewrite(const struct split *s, int level, const struct pretok
             buf_puts(out, replacement);
     }
     if (out->failed)
-        return err_set(s->err, STATUS_NO_MEMORY, "no memory to tokenize a text");
+        return no_memory_to_tokenize(s->err);
     return split_part(s, level + 1, &(struct pretok_text){buf_str(out), out->len, t->first});
 }
 

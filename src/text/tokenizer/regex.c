@@ -31,6 +31,11 @@ static void give_memory(void *p, void *data)
     mem_free(p);
 }
 
+static enum status regex_no_memory(struct err *err)
+{
+    return err_set(err, STATUS_NO_MEMORY, "no memory for a regular expression");
+}
+
 /* --- from Oniguruma's syntax to PCRE2's ----------------------------------------------------- */
 
 #define NOT_SPACES                                                                                 \
@@ -155,7 +160,7 @@ static enum status translate(struct buf *out, const char *pattern, size_t len, c
     while (status == STATUS_OK && r.at < r.len)
         status = regex_read_one(&r, err);
     if (status == STATUS_OK && out->failed)
-        status = err_set(err, STATUS_NO_MEMORY, "no memory for a regular expression");
+        status = regex_no_memory(err);
     return status;
 }
 
@@ -170,7 +175,7 @@ static enum status compile(struct regex *r, const struct buf *pattern, bool lite
     PCRE2_SIZE at;
     int code;
     if (!context)
-        return err_set(err, STATUS_NO_MEMORY, "no memory for a regular expression");
+        return regex_no_memory(err);
     pcre2_set_newline(context, PCRE2_NEWLINE_LF);
     r->code =
         pcre2_compile((PCRE2_SPTR)buf_str(pattern), pattern->len,
@@ -200,7 +205,7 @@ enum status regex_open(struct regex **out, const char *pattern, size_t len, bool
                        LIMIT_REGEX_BYTES, len);
     struct regex *r = mem_zalloc(sizeof *r);
     if (!r)
-        return err_set(err, STATUS_NO_MEMORY, "no memory for a regular expression");
+        return regex_no_memory(err);
     r->name = mem_strdup(name);
     r->memory = pcre2_general_context_create(take_memory, give_memory, NULL);
     if (literal)
@@ -208,7 +213,7 @@ enum status regex_open(struct regex **out, const char *pattern, size_t len, bool
     else
         status = translate(&translated, pattern, len, name, err);
     if (status == STATUS_OK && (translated.failed || !r->memory || !r->name))
-        status = err_set(err, STATUS_NO_MEMORY, "no memory for a regular expression");
+        status = regex_no_memory(err);
     if (status == STATUS_OK)
         status = compile(r, &translated, literal, err);
     buf_fini(&translated);

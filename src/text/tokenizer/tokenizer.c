@@ -2,6 +2,7 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
+#include "text/tokenizer/no_memory.h"
 #include "text/tokenizer/tokenizer_internal.h"
 
 #include <string.h>
@@ -76,17 +77,12 @@ void tokenizer_close(struct tokenizer *t)
 
 /* --- encoding ------------------------------------------------------------------------------- */
 
-static enum status tokenizer_no_memory(struct err *err)
-{
-    return err_set(err, STATUS_NO_MEMORY, "no memory to tokenize a text");
-}
-
 /* A push failed. */
 static enum status not_pushed(const struct encoder *e, struct err *err)
 {
     if (e->out->over)
         return err_set(err, STATUS_TOO_LARGE, "the text has more than %zu tokens", e->out->most);
-    return tokenizer_no_memory(err);
+    return no_memory_to_tokenize(err);
 }
 
 /* Where no byte is lost, there are at least as many tokens as the longest piece fits into it. */
@@ -180,7 +176,7 @@ enum status tokenizer_encode(const struct tokenizer *t, const char *text, size_t
                        INT32_MAX / 4, len);
     e.pretok = pretok_scratch_open();
     if (!e.pretok)
-        return tokenizer_no_memory(err);
+        return no_memory_to_tokenize(err);
     if (len >= LONG_TEXT)
         bpe_remember(&e.bpe);
     if (add)

@@ -2,6 +2,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "text/tokenizer/no_memory.h"
 #include "text/tokenizer/tokenizer_internal.h"
 
 #include <math.h>
@@ -32,11 +33,6 @@ struct defaults {
     bool add_bos, add_eos, add_space;
     int32_t bos, eos, unk; /* -1: none */
 };
-
-static enum status tokenizer_gguf_no_memory(struct err *err)
-{
-    return err_set(err, STATUS_NO_MEMORY, "no memory for a tokenizer");
-}
 
 /* --- single values -------------------------------------------------------------------------- */
 
@@ -139,7 +135,7 @@ static enum status tokenizer_gguf_read_vocab(struct tokenizer *t, const struct g
     uint32_t count = (uint32_t)tokens->count;
     struct vocab_entry *entries = mem_array(count, sizeof *entries);
     if (!entries)
-        return tokenizer_gguf_no_memory(err);
+        return no_memory_for_tokenizer(err);
     for (uint32_t i = 0; i < count; i++) {
         struct gguf_string text = gguf_array_string(tokens, i, &cursor);
         entries[i].text = text.bytes;
@@ -189,7 +185,7 @@ static enum status tokenizer_gguf_open_specials(struct tokenizer *t, const struc
         count += is_special(t->vocab.types[i]);
     struct special *list = mem_array((size_t)count + 1, sizeof *list);
     if (!list)
-        return tokenizer_gguf_no_memory(err);
+        return no_memory_for_tokenizer(err);
     count = 0;
     for (uint32_t i = 0; i < t->vocab.count; i++) {
         size_t len;
@@ -218,7 +214,7 @@ static enum status push_added(struct tokens *to, bool add, int32_t id, const cha
         return STATUS_OK;
     if (id < 0)
         return err_param(err, STATUS_INVALID, key, "%s is true: expected %s, absent", flag, key);
-    return tokens_push(to, id) ? STATUS_OK : tokenizer_gguf_no_memory(err);
+    return tokens_push(to, id) ? STATUS_OK : no_memory_for_tokenizer(err);
 }
 
 static enum status tokenizer_gguf_read_added(struct tokenizer *t, const struct gguf *g,
@@ -272,7 +268,7 @@ static enum status tokenizer_gguf_read_ends(struct tokenizer *t, const struct gg
     static const char *const keys[] = {KEY_EOT, KEY_EOM};
     t->is_end = mem_array(t->vocab.count, sizeof *t->is_end);
     if (!t->is_end)
-        return tokenizer_gguf_no_memory(err);
+        return no_memory_for_tokenizer(err);
     if (t->eos >= 0)
         t->is_end[t->eos] = true;
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
@@ -370,7 +366,7 @@ static enum status tokenizer_gguf_add_step(struct tokenizer *t, enum normalize_k
     struct normalize_step step = {.kind = kind, .from = mem_strdup(from), .to = mem_strdup(to)};
     enum status status = normalize_add(&t->normalize, step, err);
     return status == STATUS_OK && ((from && !step.from) || (to && !step.to))
-               ? tokenizer_gguf_no_memory(err)
+               ? no_memory_for_tokenizer(err)
                : status;
 }
 
@@ -389,7 +385,7 @@ static enum status add_metaspace(struct tokenizer *t, const struct gguf *g, stru
                          TOKENIZER_METASPACE ": expected 'first' or 'always', found '%.*s'",
                          when.len > 100 ? 100 : (int)when.len, when.bytes);
     step.replacement = mem_strdup(META);
-    return step.replacement ? pretok_add(t->pretok, step, err) : tokenizer_gguf_no_memory(err);
+    return step.replacement ? pretok_add(t->pretok, step, err) : no_memory_for_tokenizer(err);
 }
 
 /* Spaces become U+2581; a text begins with one. */
@@ -408,7 +404,7 @@ static enum status open_spaces(struct tokenizer *t, const struct gguf *g, bool a
         status = tokenizer_gguf_add_step(t, NORMALIZE_ONE_SPACE, NULL, NULL, err);
     t->strip_first = add_space;
     if (status == STATUS_OK && !(t->pretok = pretok_new()))
-        status = tokenizer_gguf_no_memory(err);
+        status = no_memory_for_tokenizer(err);
     if (status != STATUS_OK || gguf_value(g, TOKENIZER_METASPACE))
         return status ? status : add_metaspace(t, g, err);
     if (add_space)
@@ -431,7 +427,7 @@ static enum status read_scores(struct tokenizer *t, const struct gguf *g, float 
         return status;
     *out = mem_array(t->vocab.count, sizeof **out);
     if (!*out)
-        return tokenizer_gguf_no_memory(err);
+        return no_memory_for_tokenizer(err);
     for (uint32_t i = 0; i < t->vocab.count; i++) {
         (*out)[i] = (float)gguf_number(scores, i);
         if (!isfinite((*out)[i]))
@@ -489,7 +485,7 @@ static enum status open_t5(struct tokenizer *t, const struct gguf *g, struct err
     if (status == STATUS_OK)
         status = read_scores(t, g, &scores, err);
     if (status == STATUS_OK && !(t->scores = mem_array(t->vocab.count, sizeof *t->scores)))
-        status = tokenizer_gguf_no_memory(err);
+        status = no_memory_for_tokenizer(err);
     for (uint32_t i = 0; status == STATUS_OK && i < t->vocab.count; i++)
         t->scores[i] = (double)scores[i];
     mem_free(scores);
@@ -528,7 +524,7 @@ enum status tokenizer_open(struct tokenizer **out, const struct gguf *g, struct 
                          model.len > 100 ? 100 : (int)model.len, model.bytes);
     struct tokenizer *t = mem_zalloc(sizeof *t);
     if (!t)
-        return tokenizer_gguf_no_memory(err);
+        return no_memory_for_tokenizer(err);
     status = kinds[kind].open(t, g, err);
     if (status != STATUS_OK) {
         tokenizer_close(t);

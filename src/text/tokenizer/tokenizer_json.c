@@ -1,6 +1,7 @@
 /* Tokenizers from a Hugging Face folder: tokenizer.json and tokenizer_config.json. */
 #include "base/limits.h"
 #include "base/mem.h"
+#include "text/tokenizer/no_memory.h"
 #include "text/tokenizer/tokenizer_json_internal.h"
 
 #include <stdlib.h>
@@ -176,7 +177,7 @@ static enum status tokenizer_json_read_added(struct json_reader *r, const struct
         return tokenizer_json_expected(r, &list, "fewer tokens");
     c->added = mem_array(room + 1, sizeof *c->added);
     if (!c->added)
-        return tokenizer_json_no_memory(r);
+        return no_memory_for_tokenizer(r->err);
     for (size_t i = 0; status == STATUS_OK && i < json_array_size(list.value); i++) {
         struct json_place at = tokenizer_json_element(&list, i);
         struct json_place id = tokenizer_json_member(&at, "id");
@@ -265,7 +266,7 @@ static enum status tokenizer_json_open_specials(struct json_reader *r, const str
     struct special *normalized = list + c->n_added;
     uint32_t n_raw = 0, n_normalized = 0;
     if (!list)
-        return tokenizer_json_no_memory(r);
+        return no_memory_for_tokenizer(r->err);
     for (uint32_t i = 0; i < c->n_added; i++) {
         if (c->added[i].normalized)
             normalized[n_normalized++] = c->added[i].special;
@@ -388,7 +389,7 @@ static enum status open_unigram(struct json_reader *r, const struct json_place *
         return status;
     t->scores = mem_array(t->vocab.count, sizeof *t->scores);
     if (!t->scores)
-        return tokenizer_json_no_memory(r);
+        return no_memory_for_tokenizer(r->err);
     for (size_t i = 0; i < json_array_size(vocab.value); i++)
         t->scores[i] = json_number_value(json_array_get(json_array_get(vocab.value, i), 1));
     t->is_unigram = true;
@@ -429,7 +430,7 @@ static enum status open_vocab(struct json_reader *r, const struct json_place *ro
     if (status == STATUS_OK && c.count == 0)
         status = tokenizer_json_expected(r, &vocab, "one token at least");
     if (status == STATUS_OK && !(c.entries = mem_array(c.count, sizeof *c.entries)))
-        status = tokenizer_json_no_memory(r);
+        status = no_memory_for_tokenizer(r->err);
     if (status == STATUS_OK)
         status = (json_is_array(vocab.value) ? place_array : place_object)(r, &c, &vocab);
     if (status == STATUS_OK)
@@ -482,7 +483,7 @@ static enum status read_add(struct json_reader *r, const struct json_place *conf
         else if (add)
             return STATUS_OK; /* it is there already */
     around->count = kept;
-    return !add || tokens_push(around, id) ? STATUS_OK : tokenizer_json_no_memory(r);
+    return !add || tokens_push(around, id) ? STATUS_OK : no_memory_for_tokenizer(r->err);
 }
 
 /* A string, or an array of {"name", "template"} of which "default" counts. */
@@ -503,7 +504,7 @@ static enum status read_chat_template(struct json_reader *r, const struct json_p
     if (!json_is_string(text))
         return tokenizer_json_expected(r, &m, "a string, or an array of named templates");
     r->tokenizer->chat_template = mem_strdup(json_string_value(text));
-    return r->tokenizer->chat_template ? STATUS_OK : tokenizer_json_no_memory(r);
+    return r->tokenizer->chat_template ? STATUS_OK : no_memory_for_tokenizer(r->err);
 }
 
 static enum status tokenizer_json_read_config(struct json_reader *r,
@@ -529,7 +530,7 @@ static enum status tokenizer_json_read_ends(struct json_reader *r,
     struct tokenizer *t = r->tokenizer;
     t->is_end = mem_array(t->vocab.count, sizeof *t->is_end);
     if (!t->is_end)
-        return tokenizer_json_no_memory(r);
+        return no_memory_for_tokenizer(r->err);
     if (t->eos >= 0)
         t->is_end[t->eos] = true;
     for (size_t i = 0; i < files->n_end_ids; i++) {
@@ -575,7 +576,7 @@ enum status tokenizer_open_json(struct tokenizer **out, const struct tokenizer_j
     enum status status = tokenizer_json_parse(&r, files->text, files->len, &root);
     r.tokenizer = mem_zalloc(sizeof *r.tokenizer);
     if (status == STATUS_OK && !r.tokenizer)
-        status = tokenizer_json_no_memory(&r);
+        status = no_memory_for_tokenizer(r.err);
     if (status == STATUS_OK && files->config) {
         r.file = "tokenizer_config.json";
         status = tokenizer_json_parse(&r, files->config, files->config_len, &config);

@@ -31,7 +31,6 @@ enum status tokenizer_json_expected(const struct json_reader *r, const struct js
 /* STATUS_UNSUPPORTED: "FILE: PATH: 'NAME' is not supported: WHY". */
 enum status tokenizer_json_unsupported(const struct json_reader *r, const struct json_place *at,
                                        const char *name, const char *why);
-enum status tokenizer_json_no_memory(const struct json_reader *r);
 
 /* Members of an object. Absent or null leaves *out as it is, unless it has to be there. */
 enum status tokenizer_json_text(const struct json_reader *r, const struct json_place *o,

@@ -2,6 +2,7 @@
  * kind; what has no row is refused by its name. */
 #include "base/limits.h"
 #include "base/mem.h"
+#include "text/tokenizer/no_memory.h"
 #include "text/tokenizer/regex.h"
 #include "text/tokenizer/tokenizer_json_internal.h"
 
@@ -58,11 +59,6 @@ enum status tokenizer_json_unsupported(const struct json_reader *r, const struct
 {
     return err_param(r->err, STATUS_UNSUPPORTED, at->path, "%s: %s: '%.60s' is not supported%s%s",
                      r->file, at->path, name, why[0] ? ": " : "", why);
-}
-
-enum status tokenizer_json_no_memory(const struct json_reader *r)
-{
-    return err_set(r->err, STATUS_NO_MEMORY, "no memory for a tokenizer");
 }
 
 enum status tokenizer_json_text(const struct json_reader *r, const struct json_place *o,
@@ -238,7 +234,7 @@ static enum status prepend(struct json_reader *r, const struct json_place *step)
     if (status != STATUS_OK)
         return status;
     s.to = mem_strdup(text);
-    return s.to ? add_normalizer(r, s) : tokenizer_json_no_memory(r);
+    return s.to ? add_normalizer(r, s) : no_memory_for_tokenizer(r->err);
 }
 
 static enum status replace(struct json_reader *r, const struct json_place *step)
@@ -259,7 +255,7 @@ static enum status replace(struct json_reader *r, const struct json_place *step)
         mem_free(s.from);
         mem_free(s.to);
         regex_close(s.regex);
-        return tokenizer_json_no_memory(r);
+        return no_memory_for_tokenizer(r->err);
     }
     return add_normalizer(r, s);
 }
@@ -444,7 +440,7 @@ static enum status metaspace(struct json_reader *r, const struct json_place *ste
         return status;
     s.replacement = mem_strdup(replacement);
     if (!s.replacement)
-        return tokenizer_json_no_memory(r);
+        return no_memory_for_tokenizer(r->err);
     status = pretok_add(r->tokenizer->pretok, s, r->err);
     if (status == STATUS_OK && cut)
         status =
@@ -579,7 +575,7 @@ enum status tokenizer_json_steps(struct json_reader *r, const struct json_place 
     enum status status = STATUS_OK;
     r->tokenizer->pretok = pretok_new();
     if (!r->tokenizer->pretok)
-        return tokenizer_json_no_memory(r);
+        return no_memory_for_tokenizer(r->err);
     for (size_t i = 0; status == STATUS_OK && i < sizeof members / sizeof members[0]; i++) {
         struct json_place m = tokenizer_json_member(root, members[i].name);
         if (m.value && !json_is_null(m.value))
@@ -604,7 +600,7 @@ static enum status push_around(struct json_reader *r, bool after, const struct j
     enum status status = tokenizer_json_id(r, id, r->tokenizer->vocab.count, &value);
     if (status != STATUS_OK)
         return status;
-    return tokens_push(to, value) ? STATUS_OK : tokenizer_json_no_memory(r);
+    return tokens_push(to, value) ? STATUS_OK : no_memory_for_tokenizer(r->err);
 }
 
 /* {"id": name, ...}: the ids that special_tokens has for the name. */
