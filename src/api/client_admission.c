@@ -33,7 +33,8 @@ struct client client_admission_client_of(const struct server *s, const struct ht
     return client_admission_client(s, true, x->key, known ? (const struct sockaddr *)&peer : NULL);
 }
 
-/* One of his requests ends within half the usual time of one, by the middle of those so far. */
+/* One of the client's requests ends within half the usual time of one, by the middle of those so
+ * far. */
 static int64_t client_wait_us(const struct server *s)
 {
     struct histogram_view ends;

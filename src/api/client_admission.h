@@ -1,4 +1,4 @@
-/* What one client may ask of the engine: his requests under way and his rates. Each that is
+/* What one client may ask of the engine: its requests under way and its rates. Each that is
  * admitted ends once. I/O thread only. */
 #ifndef FIRSTLIGHT_API_CLIENT_ADMISSION_H
 #define FIRSTLIGHT_API_CLIENT_ADMISSION_H
@@ -14,7 +14,7 @@ struct admitted {
     uint32_t n; /* that count as under way: one, then one for each of its answers */
 };
 
-/* Who asks: with keys, where the path needs one, that key; else his address (NULL: unknown). */
+/* Who asks: with keys, where the path needs one, that key; else the address (NULL: unknown). */
 struct client client_admission_client(const struct server *s, bool needs_key, uint64_t key,
                                       const struct sockaddr *peer);
 

@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-/* A kind of bucket: what a client has used of it is in the table, what is left of `most` is his. */
+/* A kind of bucket: what a client has used of it is in the table, what is left of `most` is its. */
 struct rate {
     struct client_buckets *used; /* NULL: there is no such bound */
     double per_second, most;

@@ -97,9 +97,9 @@ void server_state_call_ended(struct server *s);
  * answer as it does for that of a call. */
 void server_state_await(struct server *s, struct http_exchange *x);
 
-/* May who sent this Authorization header (NULL: none came) be answered? *key is his, and *secret
- * (NULL: not asked for) makes the salts of its prompts. STATUS_UNAUTHENTICATED, STATUS_NO_MEMORY.
- */
+/* May a client with this Authorization header (NULL: none came) be answered? *key is the client's,
+ * and *secret (NULL: not asked for) makes the salts of its prompts. STATUS_UNAUTHENTICATED,
+ * STATUS_NO_MEMORY. */
 enum status server_state_check_key(const struct server *s, const char *authorization, uint64_t *key,
                                    struct key_secret *secret, struct err *err);
 

@@ -58,7 +58,7 @@ struct engine_pace {
     int64_t token_us;             /* in steps that took as many tokens of prompts as they may ... */
     uint64_t tokens, token_steps; /* ... these tokens, and the steps */
     int64_t place_us;      /* in steps that had too few places for the prompts there were ... */
-    uint64_t place_admits; /* ... and who was admitted after he was kept out by them */
+    uint64_t place_admits; /* ... and requests admitted that they had kept out */
     int64_t busy_us;       /* in any step ... */
     uint64_t ends;         /* ... and who ended */
     uint64_t computed;     /* in the step under way: tokens of prompts, and the others */
@@ -121,7 +121,7 @@ struct engine {
     uint32_t last_id;
     bool draining;
     const char *limit;           /* see engine_limit */
-    uint64_t refused_tokens;     /* that he would have had to compute; UINT64_MAX: not known */
+    uint64_t refused_tokens;     /* that the refused one had to compute; UINT64_MAX: not known */
     struct engine_stats warm_up; /* what engine_warm did, left out of engine_stats ... */
     struct engine_step_stats warm_steps; /* ... and of engine_step_stats */
 

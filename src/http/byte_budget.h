@@ -1,5 +1,5 @@
 /* A budget of bytes that many share: what all hold together never passes it, and one client holds
- * at most half, so that whoever fills his half shuts nobody else out.
+ * at most half, so that a client that fills its half shuts nobody else out.
  *
  *     struct hold ─┐
  *     struct hold ─┼─► budget: held <= most, and per client (a hash of it) <= most / 2

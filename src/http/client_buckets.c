@@ -59,7 +59,7 @@ static struct bucket *set_of(const struct client_buckets *b, const struct client
     return b->sets[(uint32_t)siphash_bytes(&b->key, who, sizeof *who) & b->mask];
 }
 
-/* NULL: he has none, and so has used nothing. */
+/* NULL: the client has none, and so has used nothing. */
 static struct bucket *client_buckets_find(const struct client_buckets *b, const struct client *who)
 {
     struct bucket *set = set_of(b, who);
@@ -69,7 +69,7 @@ static struct bucket *client_buckets_find(const struct client_buckets *b, const 
     return NULL;
 }
 
-/* The place of his set that holds least. */
+/* The place of the client's set that holds least. */
 static struct bucket *least_of(const struct client_buckets *b, const struct client *who,
                                int64_t now_us)
 {

@@ -4,7 +4,7 @@
  * once.
  *
  * The table has a fixed size: places in sets of CLIENT_BUCKETS_SET, chosen by a keyed hash. A new
- * client takes the place of his set that holds least. Who is forgotten counts as one who has used
+ * client takes the place of its set that holds least. Who is forgotten counts as one who has used
  * nothing, so many strangers at once give a little to somebody, and those who owe much stay known
  * among them. I/O thread only. */
 #ifndef FIRSTLIGHT_HTTP_CLIENT_BUCKETS_H
@@ -27,7 +27,7 @@ void client_buckets_close(struct client_buckets *b); /* NULL: nothing */
 /* now_us: of a clock that does not go back. A negative amount gives back; nobody saves up. */
 void client_buckets_add(struct client_buckets *b, const struct client *who, double amount,
                         int64_t now_us);
-/* What his bucket holds; 0: nothing, or he is not known. */
+/* What the client's bucket holds; 0: nothing, or the client is not known. */
 double client_buckets_held(const struct client_buckets *b, const struct client *who,
                            int64_t now_us);
 /* Microseconds until it holds no more than `most`, if nothing is added; 0: it does not. Fractions

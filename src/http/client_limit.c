@@ -78,7 +78,7 @@ static uint32_t home(const struct client_limit *c, const struct client *who)
     return (uint32_t)siphash_bytes(&c->key, who, sizeof *who) & c->mask;
 }
 
-/* His entry, or the free one that would be his. */
+/* The client's entry, or the free one that would be its. */
 static uint32_t client_limit_find(const struct client_limit *c, const struct client *who)
 {
     uint32_t i = home(c, who);

@@ -22,7 +22,7 @@ enum status client_limit_open(struct client_limit **out, uint32_t max_each, uint
                               struct err *err);
 void client_limit_free(struct client_limit *c);
 
-/* One more of his. STATUS_OVERLOADED: he has max_each, or there are max_clients others. */
+/* One more of this client. STATUS_OVERLOADED: it has max_each, or there are max_clients others. */
 enum status client_limit_enter(struct client_limit *c, const struct client *who, struct err *err);
 /* One less; each that has entered leaves once. */
 void client_limit_leave(struct client_limit *c, const struct client *who);

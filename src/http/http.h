@@ -96,7 +96,7 @@ typedef void http_handler(void *arg, struct http_exchange *x);
  * of others is told, even where their answers are not taken. */
 typedef bool http_is_probe(const char *path);
 
-/* Of whoever sent it; false when he has left. */
+/* The address of the client; false when the client has left. */
 bool http_peer(const struct http_exchange *x, struct sockaddr_storage *out);
 const char *http_header(const struct http_exchange *x, const char *name); /* NULL: absent */
 /* What came before the body; it announces none. The texts are the exchange's. */

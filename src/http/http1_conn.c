@@ -335,7 +335,7 @@ struct hold *http1_conn_unsent(struct http1_conn *c)
     return x && x->open ? &c->open : &c->unsent;
 }
 
-/* More of the answer waits for the client, or he took some. */
+/* More of the answer waits for the client, or the client took some. */
 static void http1_conn_on_output(struct evbuffer *output, const struct evbuffer_cb_info *info,
                                  void *arg)
 {
@@ -454,7 +454,7 @@ static bool count_address(struct http1_conn *c)
     return false;
 }
 
-/* In the order in which they came; whoever only stays to read his refusal takes no place. */
+/* In the order in which they came; a client that only stays to read its refusal takes no place. */
 static bool take_place(struct http1_conn *c)
 {
     c->taken = c->set->taken < c->set->max;

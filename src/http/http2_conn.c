@@ -472,7 +472,7 @@ enum status http2_conn_set_init(struct http2_set *set, struct err *err)
     nghttp2_option_set_no_auto_window_update(set->option, 1);
     nghttp2_option_set_no_closed_streams(set->option, 1); /* of which priorities alone would know */
     nghttp2_option_set_max_outbound_ack(set->option, LIMIT_H2_IDLE_FRAMES);
-    /* who cancels all his streams at once is no attack (CVE-2023-44487) */
+    /* a client that cancels all its streams at once is no attack (CVE-2023-44487) */
     nghttp2_option_set_stream_reset_rate_limit(set->option, LIMIT_H2_STREAMS, LIMIT_H2_RESETS);
     return STATUS_OK;
 }

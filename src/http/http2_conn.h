@@ -5,7 +5,7 @@
  *     bytes ◄─ bufferevent ◄─ nghttp2_session_mem_send ◄──┴─ streams act: handlers answer
  *
  * Nothing that a handler does happens inside nghttp2: callbacks put streams on a list, and
- * whoever entered the connection works it off before he leaves. Private to http2*.c.
+ * whatever entered the connection works it off before it leaves. Private to http2*.c.
  */
 #ifndef FIRSTLIGHT_HTTP_HTTP2_CONN_H
 #define FIRSTLIGHT_HTTP_HTTP2_CONN_H

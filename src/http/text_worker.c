@@ -162,7 +162,7 @@ static void lead(struct text_job *next, const struct text_job *first)
     next->n_line = first->n_line - 1;
 }
 
-/* His account; `spent` runs out with time. */
+/* By the account of its client; `spent` runs out with time. */
 static bool text_worker_is_over(const struct text_worker *w, const struct text_job *job)
 {
     return client_buckets_held(w->spent, &job->client, clock_now_us()) > LIMIT_TEXT_BURST_US;

@@ -59,9 +59,9 @@ void text_worker_close(struct text_worker *w);
 bool text_worker_submit(struct text_worker *w, struct text_job *job);
 
 /* Of a job that was refused: microseconds until such a job is likely to be taken. That is when each
- * line that waits has had a turn, if his own is full, else when one job has ended, at the pace of
- * the worker that would have it; and, for a client that is over his allowance, not before he is
- * under it again. It promises no place. At most LIMIT_RETRY_SECONDS. */
+ * line that waits has had a turn, if its own is full, else when one job has ended, at the pace of
+ * the worker that would have it; and, for a client that is over its allowance, not before that is
+ * paid off. It promises no place. At most LIMIT_RETRY_SECONDS. */
 int64_t text_worker_wait_us(const struct text_worker *w, const struct text_job *job);
 
 /* Nobody wants the job any more. True: it had waited, and is the caller's again. False: it runs, is

@@ -153,7 +153,7 @@ def test_without_keys_a_client_is_an_address(servers, model):
     with occupy(server):
         assert raw(server, post_bytes(TEXT, brief))[0] == 429
         assert server.get("/health")[0] == 200  # only completions count
-    deadline = time.monotonic() + 20  # the engine has forgotten him before the server has
+    deadline = time.monotonic() + 20  # the engine has forgotten it before the server has
     while server.post(TEXT, brief)[0] != 200:
         assert time.monotonic() < deadline
         time.sleep(0.02)

@@ -58,7 +58,7 @@ def test_max_connections_per_address(servers, tiny):
     def has_room() -> bool:
         return raw(server, HEALTH)[0] == 200
 
-    until(has_room)  # whoever leaves gives his place back
+    until(has_room)  # a client that leaves gives its place back
     for _ in range(20):
         until(has_room)
     held.pop().close()

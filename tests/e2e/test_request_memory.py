@@ -222,7 +222,7 @@ def close(socks: list) -> None:
 
 
 def test_bodies_stay_within_the_budget(tight):
-    """One client fills his half and no more, another is served meanwhile, then it is given back."""
+    """One client fills its half and no more, another is served meanwhile, then it is given back."""
     start = peak_bytes(tight)
     socks = fill(tight, "sk-one", 12)
     wait_until(lambda: held(tight) > 8 * MIB)

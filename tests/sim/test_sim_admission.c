@@ -2,9 +2,9 @@
  * are cached, of prompts that are not, and one behind the other, on a machine that is slowed by
  * other programs and jitters.
  *
- * Two promises. Nobody is refused while all the work before him takes far less than the bound:
- * how long it took is known in the end. And whoever is taken has his first token after about the
- * bound at most.
+ * Two promises. Nobody is refused while all the work before it takes far less than the bound:
+ * how long it took is known in the end. And a request that is taken has its first token after about
+ * the bound at most.
  */
 #include "unit/engine/fake_backend.h"
 
@@ -323,7 +323,7 @@ static void one_text_for_all_is_charged_once(void **state)
     assert_true(w.taken < 0.5);
 }
 
-/* Each in a salt of his own, so that nothing but the public part is cached for him. */
+/* Each in a salt of its own, so that nothing but the public part is cached for it. */
 static void warm_prompts_are_not_charged(void **state)
 {
     (void)state;

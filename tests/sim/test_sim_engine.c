@@ -41,7 +41,7 @@ struct sim {
     struct engine *engine;
     struct visitor visitors[REQUESTS];
     uint32_t n_come, n_gone;
-    bool ample; /* blocks and places for everybody: nobody waits but for his turn */
+    bool ample; /* blocks and places for everybody: requests wait for their turn alone */
     int64_t worst_us;
     struct totals *totals;
 };

@@ -44,7 +44,7 @@ static void a_burst_and_then_the_rate(void **state)
     assert_string_equal(e.param, "--max-requests-per-second");
     assert_non_null(strstr(e.text, "--max-requests-per-second"));
     assert_int_equal(take(r, 1, now + 100000, &e), 400000); /* a refused one takes nothing */
-    assert_int_equal(take(r, 2, now, &e), 0);               /* another client has his own */
+    assert_int_equal(take(r, 2, now, &e), 0);               /* another client has its own */
     assert_int_equal(take(r, 1, now + SECOND / 2 - 10, &e), 10);
     assert_int_equal(take(r, 1, now + SECOND / 2, &e), 0);
     assert_int_equal(take(r, 1, now + SECOND / 2, &e), SECOND / 2);
@@ -55,7 +55,7 @@ static void a_burst_and_then_the_rate(void **state)
     rate_limit_free(r);
 }
 
-/* Whoever comes exactly when he was told to is taken, whatever the rate's fractions are. */
+/* A client that comes exactly when it was told to is taken, whatever the rate's fractions are. */
 static void the_wait_is_exact(void **state)
 {
     static const double rates[] = {0.001, 0.3, 1, 3, 7, 11.7, 1e6};

@@ -84,7 +84,7 @@ static inline void by_hand_finish(struct by_hand *h)
     by_hand_events(h);
 }
 
-/* Everybody has ended, with the tokens that he would have had alone; every block can be had. */
+/* Every request has ended, with the tokens that it would have had alone; every block is free. */
 static inline void by_hand_close(struct by_hand *h)
 {
     struct engine_stats stats;

@@ -344,7 +344,7 @@ static void close_slow(struct by_hand *h)
     fake_world_close(&h->world);
 }
 
-/* A crowd comes and fills the queue; then nobody does. The last one refused needs as long as he was
+/* A crowd comes and fills the queue; then nobody does. The last one refused needs as long as it was
  * told, within a factor of two, and comes back to find room. When one more is admitted or ends is
  * a matter of chance, when so many tokens are computed is not: `right` is the share to ask for. */
 static void after_a_crowd(struct engine_options *options, double right)
@@ -404,7 +404,7 @@ static void told_right_after_a_crowd_in_slots(void **state)
 }
 
 /* Five times as many come as can be served, for ten minutes. Each one refused looks after every
- * layer whether he would be taken now; those who come anew take the room before him. */
+ * layer whether it would be taken now; those that come anew take the room before it. */
 struct refused {
     int64_t at_us, told_us;
     bool done;

@@ -351,7 +351,7 @@ static void behind_the_public_part_salts_keep_apart(void **state)
     for (uint64_t who = 0; who < 3; who++)
         assert_int_equal(found(w, who, 300, 1), 200);
     assert_int_equal(found(w, 7, 300, 1), 70);
-    assert_int_equal(w->prefix.n_nodes, 3 + 3 * 5); /* nobody shares a block of his own */
+    assert_int_equal(w->prefix.n_nodes, 3 + 3 * 5); /* no block of their own is shared */
     close_world(w);
 }
 
@@ -415,7 +415,7 @@ static void what_was_dropped_of_the_public_part_is_remembered(void **state)
     fill(&s, 70, 1);
     assert_true(prefix_dropped(&w->prefix, &s.salt, s.tokens, 70)); /* for everybody */
     fill(&s, 70, 1000);
-    assert_false(prefix_dropped(&w->prefix, &s.salt, s.tokens, 70)); /* for him alone */
+    assert_false(prefix_dropped(&w->prefix, &s.salt, s.tokens, 70)); /* for it alone */
     s.salt = salt_of(1);
     assert_true(prefix_dropped(&w->prefix, &s.salt, s.tokens, 70));
     close_world(w);

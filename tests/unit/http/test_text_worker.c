@@ -290,7 +290,7 @@ static void one_client_does_not_take_all_places(void **state)
     close_world(&o);
 }
 
-/* Who is over his allowance goes to the slow worker, behind a long one; who got answers does not.
+/* A client over its allowance goes to the slow worker, behind a long one; one with answers not.
  */
 static void work_for_nothing_counts(void **state)
 {
@@ -356,7 +356,7 @@ static void the_wait_for_a_place(void **state)
     clock_simulate(NULL);
 }
 
-/* Who is over his allowance comes back when he is under it. */
+/* A client over its allowance comes back when it is under it. */
 static void the_wait_for_an_allowance(void **state)
 {
     struct world o;
