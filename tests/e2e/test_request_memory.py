@@ -475,9 +475,10 @@ def printed_bound(server) -> dict[str, int]:
 def test_budgets_that_are_not_given(small):
     """Between their bounds, whatever memory the machine has."""
     parts = printed_bound(small)
-    for name in ("REQUEST", "UNSENT"):
-        least, most = limit(f"LIMIT_{name}_MEMORY_LEAST"), limit(f"LIMIT_{name}_MEMORY")
-        assert least <= parts[name.lower()] <= most
+    for name, least, most in (
+            ("request", "LIMIT_REQUEST_MEMORY_LEAST", "LIMIT_REQUEST_MEMORY"),
+            ("unsent", "LIMIT_UNSENT_MEMORY_LEAST", "LIMIT_UNSENT_MEMORY")):
+        assert limit(least) <= parts[name] <= limit(most)
 
 
 def test_the_sum_is_printed(tight):

@@ -193,11 +193,23 @@ def test_hosts(tmp_path):
 def test_limits(tmp_path):
     header = "/* Requests */\n#define LIMIT_A (8u << 20) /* bytes */\n"
     write(tmp_path / "src/base/limits.h", header)
+    write(tmp_path / "tests/test_a.c", "LIMIT_A")
     (tmp_path / "docs").mkdir()
     assert run_tool("check-limits", tmp_path).returncode == 1
     assert run_tool("check-limits", "--write", tmp_path).returncode == 0
     assert "| `LIMIT_A` | 8 Mi | bytes |" in (tmp_path / "docs/limits.md").read_text()
     assert run_tool("check-limits", tmp_path).returncode == 0
+
+
+def test_limits_have_a_test_or_a_reason(tmp_path):
+    write(tmp_path / "src/base/limits.h", "/* LIMIT_B has none. */\n/* Requests */\n"
+          "#define LIMIT_A 1\n#define LIMIT_B 2\n#define LIMIT_AA 3\n")
+    write(tmp_path / "tests/e2e/test_a.py", 'limit("LIMIT_AA")')
+    (tmp_path / "docs").mkdir()
+    run_tool("check-limits", "--write", tmp_path)
+    result = run_tool("check-limits", tmp_path)
+    assert result.returncode == 1
+    assert result.stdout == f"{tmp_path}/src/base/limits.h: no test names LIMIT_A\n"
 
 
 PARAM_ROW = """/* PARAM(name) is a row. */
