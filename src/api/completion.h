@@ -11,12 +11,12 @@
 #ifndef FIRSTLIGHT_API_COMPLETION_H
 #define FIRSTLIGHT_API_COMPLETION_H
 
-#include "base/buf.h"
 #include "api/client_admission.h"
-#include "http/request_id.h"
+#include "api/openai_logprobs.h"
 #include "api/server_state.h"
 #include "api/wire_format.h"
-#include "api/openai_logprobs.h"
+#include "base/buf.h"
+#include "http/request_id.h"
 
 #include <event2/event_struct.h>
 

@@ -9,9 +9,9 @@
 #ifndef FIRSTLIGHT_API_OPENAI_LOGPROBS_H
 #define FIRSTLIGHT_API_OPENAI_LOGPROBS_H
 
+#include "api/openai_request.h"
 #include "base/buf.h"
 #include "engine/engine.h"
-#include "api/openai_request.h"
 #include "text/tokenizer/tokenizer.h"
 
 #include <stdbool.h>

@@ -1,9 +1,9 @@
 #include "api/openai_request.h"
 
 #include "api/api_kind.h"
-#include "base/mem.h"
 #include "base/json.h"
 #include "base/json_memory.h"
+#include "base/mem.h"
 #include "text/template/chat.h"
 
 #include <errno.h>

@@ -7,9 +7,9 @@
 #ifndef FIRSTLIGHT_API_OPENAI_REQUEST_H
 #define FIRSTLIGHT_API_OPENAI_REQUEST_H
 
+#include "api/prompts.h"
 #include "base/err.h"
 #include "engine/engine.h"
-#include "api/prompts.h"
 #include "params/sampling.h"
 #include "text/tokenizer/tokenizer.h"
 

@@ -5,10 +5,10 @@
 #ifndef FIRSTLIGHT_API_OPENAI_RESPONSE_H
 #define FIRSTLIGHT_API_OPENAI_RESPONSE_H
 
+#include "api/openai_request.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/timeline.h"
-#include "api/openai_request.h"
 #include "http/http.h"
 
 #include <stdbool.h>

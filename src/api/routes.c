@@ -1,16 +1,16 @@
 #include "api/routes.h"
 
-#include "base/buf.h"
-#include "base/limits.h"
-#include "base/log.h"
+#include "api/api_kind.h"
 #include "api/client_admission.h"
 #include "api/completion.h"
-#include "web/assets.h"
 #include "api/debug_page.h"
+#include "base/buf.h"
 #include "base/json.h"
+#include "base/limits.h"
+#include "base/log.h"
 #include "observe/measurements.h"
 #include "observe/prometheus.h"
-#include "api/api_kind.h"
+#include "web/assets.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -1,10 +1,10 @@
 #include "api/warm_prompts.h"
 
-#include "base/limits.h"
-#include "base/mem.h"
-#include "base/json.h"
 #include "api/api_kind.h"
 #include "api/openai_request.h"
+#include "base/json.h"
+#include "base/limits.h"
+#include "base/mem.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,11 +1,11 @@
 /* The methods of firstlight.v1.Inference. */
 #include "grpc/grpc.h"
 
-#include "base/limits.h"
-#include "base/mem.h"
 #include "api/api_kind.h"
 #include "api/client_admission.h"
 #include "api/completion.h"
+#include "base/limits.h"
+#include "base/mem.h"
 
 #include <event2/buffer.h>
 #include <proto/firstlight.pb-c.h>

@@ -3,10 +3,10 @@
 #include "grpc/grpc.h"
 
 #include "api/api_kind.h"
-#include "base/limits.h"
-#include "base/mem.h"
 #include "base/json.h"
 #include "base/json_memory.h"
+#include "base/limits.h"
+#include "base/mem.h"
 
 #include <inttypes.h>
 #include <proto/firstlight.pb-c.h>

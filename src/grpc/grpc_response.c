@@ -3,8 +3,8 @@
  * a whole answer is put together. */
 #include "api/api_kind.h"
 #include "base/arena.h"
-#include "grpc/grpc.h"
 #include "base/json_memory.h"
+#include "grpc/grpc.h"
 
 #include <proto/firstlight.pb-c.h>
 #include <string.h>

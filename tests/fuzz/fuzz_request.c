@@ -4,11 +4,11 @@
  * tests/fuzz/request_seeds.py writes the seeds.
  */
 #include "api/api_kind.h"
+#include "api/openai_request.h"
 #include "base/buf.h"
 #include "base/err.h"
-#include "http/http1_framing.h"
 #include "base/json.h"
-#include "api/openai_request.h"
+#include "http/http1_framing.h"
 
 #include <stdint.h>
 #include <string.h>

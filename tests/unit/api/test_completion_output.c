@@ -2,8 +2,8 @@
  * virtual time, and a client whose every write takes a while. */
 #include "api/api_kind.h"
 #include "api/completion.h"
-#include "http/http_transport.h"
 #include "api/openai_sse.h"
+#include "http/http_transport.h"
 #include "unit/engine/by_hand.h"
 
 #include <jansson.h>

@@ -4,9 +4,9 @@
 #include "api/api_kind.h"
 #include "support/cmocka_all.h"
 
+#include "base/json_memory.h"
 #include "base/limits.h"
 #include "base/mem.h"
-#include "base/json_memory.h"
 
 #include <proto/firstlight.pb-c.h>
 #include <string.h>

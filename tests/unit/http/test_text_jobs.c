@@ -1,12 +1,12 @@
 /* Texts before the text workers: what a client is told whose text finds no place, over HTTP and
  * gRPC, and what is done of one whose client leaves. */
 #include "api/api_kind.h"
+#include "api/completion.h"
+#include "api/openai_sse.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "grpc/grpc.h"
 #include "http/http_transport.h"
-#include "api/completion.h"
-#include "api/openai_sse.h"
 #include "unit/engine/fake_backend.h"
 
 #include <event2/buffer.h>
