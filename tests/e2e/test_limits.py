@@ -183,7 +183,7 @@ def test_slots(servers, model):
 
 
 def test_an_answer_ends_with_the_context(small):
-    """The default of max_tokens is more than this context holds; tests/unit/serve knows it."""
+    """The default of max_tokens is more than this context holds; tests/unit/api knows it."""
     _, answer = small.post(TEXT, {"prompt": "a", "ignore_eos": True, "temperature": 0})
     assert answer["usage"]["total_tokens"] == 256
     assert answer["choices"][0]["finish_reason"] == "length"

@@ -11,34 +11,43 @@
 
 #define XML_DEPTH 32
 
-/* The end of the tag that begins at `p`, its attributes all quoted; NULL: it is none. */
-static inline const char *xml_tag_end(const char *p)
+/* The end of the tag that begins at `p`, its attributes all quoted; NULL: none before `end`. */
+static inline const char *xml_tag_end(const char *p, const char *end)
 {
-    for (p++; *p && *p != '>'; p++) {
+    for (p++; p < end && *p != '>'; p++) {
         if (*p == '<')
             return NULL;
         if (*p != '"')
             continue;
-        p = strchr(p + 1, '"');
+        p = memchr(p + 1, '"', (size_t)(end - p - 1));
         if (!p)
             return NULL;
     }
-    return *p ? p : NULL;
+    return p < end ? p : NULL;
 }
 
-/* Every tag is closed in order, in [p, end) all of it. */
+static inline const char *xml_next_tag(const char *p, const char *end)
+{
+    return memchr(p, '<', (size_t)(end - p));
+}
+
+/* Every tag is closed in order, in [p, end) all of it. No call gets the rest of the page as a
+ * string: AddressSanitizer would read each to its end. */
 static inline bool xml_is_well_formed(const char *p, const char *end)
 {
     char open[XML_DEPTH][32];
     size_t depth = 0;
-    for (p = strchr(p, '<'); p && p < end; p = strchr(p, '<')) {
-        const char *close = xml_tag_end(p);
+    for (p = xml_next_tag(p, end); p; p = xml_next_tag(p, end)) {
+        const char *close = xml_tag_end(p, end);
         bool closing = p[1] == '/';
         char name[32] = {0};
-        size_t n = strcspn(p + 1 + closing, " />\n");
-        if (!close || n == 0 || n >= sizeof name)
+        size_t n = 0;
+        if (!close)
             return false;
-        memcpy(name, p + 1 + closing, n);
+        for (p += 1 + closing; p < close && !strchr(" />\n", *p) && n < sizeof name - 1; p++)
+            name[n++] = *p;
+        if (n == 0 || n == sizeof name - 1)
+            return false;
         if (closing && (depth == 0 || strcmp(open[--depth], name) != 0))
             return false;
         if (!closing && close[-1] != '/') {
@@ -70,7 +79,7 @@ static inline double xml_number(const char *p, const char *element, size_t i, co
     assert_non_null(p);
     const char *at = strstr(p, key);
     assert_non_null(at);
-    assert_true(at < xml_tag_end(p));
+    assert_true(at < xml_tag_end(p, p + strlen(p)));
     return strtod(at + strlen(key), NULL);
 }
 

@@ -228,11 +228,13 @@ static void check_parking(const struct setting *base, const float *expected)
 #define LAST_KV_TYPE  (KV_TYPES - 1)
 #endif
 #ifdef FIRSTLIGHT_DEBUG
-#define MOST_THREADS 3
-#define FIRST_FORM   1
+#define MOST_THREADS      3
+#define FIRST_FORM        1
+#define REFERENCE_IS_SLOW true
 #else
-#define MOST_THREADS 16
-#define FIRST_FORM   0
+#define MOST_THREADS      16
+#define FIRST_FORM        0
+#define REFERENCE_IS_SLOW false
 #endif
 
 static void check_everything(uint32_t levels, enum activations activations, enum kv_type kv_type)
@@ -248,10 +250,12 @@ static void check_everything(uint32_t levels, enum activations activations, enum
     size_t n = N_TOKENS * tiny.model->config.n_vocab;
     for (size_t i = 0; i < n; i++)
         assert_true(isfinite(expected[i]));
-    check_chunks(&base, expected);
     check_surroundings(&base, expected);
-    check_drops(&base, expected);
-    check_parking(&base, expected);
+    if (levels || !REFERENCE_IS_SLOW) {
+        check_chunks(&base, expected);
+        check_drops(&base, expected);
+        check_parking(&base, expected);
+    }
     mem_free(expected);
 }
 
@@ -280,7 +284,9 @@ static void bits_depend_on_the_row_alone(void **state)
             continue;
         previous = levels;
         check_everything(levels, ACTIVATIONS_F32, KV_F32);
-        for (int kv_type = levels ? FIRST_KV_TYPE : KV_BF16; kv_type <= LAST_KV_TYPE; kv_type++)
+        int first = levels ? FIRST_KV_TYPE : KV_BF16;
+        int last = levels || !REFERENCE_IS_SLOW ? LAST_KV_TYPE : first;
+        for (int kv_type = first; kv_type <= last; kv_type++)
             check_everything(levels, ACTIVATIONS_INT8, (enum kv_type)kv_type);
     }
 }

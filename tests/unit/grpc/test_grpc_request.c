@@ -141,7 +141,7 @@ static void test_bytes_of_a_message(void **state)
     for (size_t over = 0; over < 2; over++) {
         buf_clear(&bytes);
         put_unknown(&bytes, FIELDS, LIMIT_QUESTION_BYTES - least + over);
-        assert_int_equal(ask(OPENAI_COMPLETION, &bytes, &e), over ? STATUS_TOO_LARGE : STATUS_OK);
+        assert_int_equal(ask(&api_completions, &bytes, &e), over ? STATUS_TOO_LARGE : STATUS_OK);
     }
     assert_non_null(strstr(e.text, "more than 67108864 bytes"));
     buf_fini(&bytes);
