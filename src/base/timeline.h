@@ -1,4 +1,4 @@
-/* The timeline of a request: one stamp per stage, each written in exactly one place.
+/* The timeline of a request: one stamp per stage; the first stamp of a stage stays.
  *
  *   received -> parsed -> tokenized -> queued -> admitted -> prefill_started -> first_token
  *            -> decoded -> first_content;   finished comes when the last token was sampled.
@@ -7,9 +7,9 @@
  * last choice. first_content comes when the first text was handed to the connection. An answer that
  * comes whole tells its own figures, and takes it when all else of its body is made.
  *
- * Stamps are clock_now_us() values, 0 while the stage has not been reached. The I/O side writes
- * received .. queued, decoded and first_content, the engine thread the others; who reads the
- * engine's stamps does so after an acquire on the request's published token count.
+ * Stamps are clock_now_us() values, 0 while the stage has not been reached. The I/O thread and the
+ * text workers write received .. queued, decoded and first_content, the engine thread the others;
+ * who reads the engine's stamps does so after an acquire on the request's published token count.
  */
 #ifndef FIRSTLIGHT_BASE_TIMELINE_H
 #define FIRSTLIGHT_BASE_TIMELINE_H
