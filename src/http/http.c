@@ -122,18 +122,28 @@ void http_retry_after(struct http_exchange *x, int64_t us)
     http_add_header(x, "Retry-After-Ms", text);
 }
 
+void http_common_headers(const char *request_id, const char *origin, http_put_header *put, void *to)
+{
+    put(to, "X-Request-Id", request_id);
+    put(to, "Vary", "Origin");
+    if (!origin)
+        return;
+    put(to, "Access-Control-Allow-Origin", origin);
+    put(to, "Access-Control-Expose-Headers",
+        "X-Request-Id, Retry-After, Retry-After-Ms, X-Should-Retry, Server-Timing, "
+        "X-RateLimit-Limit-Requests, X-RateLimit-Remaining-Requests, "
+        "X-RateLimit-Reset-Requests, X-RateLimit-Limit-Tokens, "
+        "X-RateLimit-Remaining-Tokens, X-RateLimit-Reset-Tokens");
+}
+
+static void put_in_answer(void *exchange, const char *name, const char *value)
+{
+    http_add_header(exchange, name, value);
+}
+
 static void add_common_headers(struct http_exchange *x)
 {
-    http_add_header(x, "X-Request-Id", x->request_id);
-    http_add_header(x, "Vary", "Origin");
-    if (!x->origin)
-        return;
-    http_add_header(x, "Access-Control-Allow-Origin", x->origin);
-    http_add_header(x, "Access-Control-Expose-Headers",
-                    "X-Request-Id, Retry-After, Retry-After-Ms, X-Should-Retry, Server-Timing, "
-                    "X-RateLimit-Limit-Requests, X-RateLimit-Remaining-Requests, "
-                    "X-RateLimit-Reset-Requests, X-RateLimit-Limit-Tokens, "
-                    "X-RateLimit-Remaining-Tokens, X-RateLimit-Reset-Tokens");
+    http_common_headers(x->request_id, x->origin, put_in_answer, x);
 }
 
 void http_reply(struct http_exchange *x, int status, const char *content_type, const char *body,
@@ -152,9 +162,20 @@ void http_reply(struct http_exchange *x, int status, const char *content_type, c
     x->via->reply(x, status, body, len);
 }
 
-static const char *retry_after(enum status code)
+struct http_error_header http_error_header(int http_status)
 {
-    return code == STATUS_OVERLOADED ? "1" : code == STATUS_UNAVAILABLE ? "5" : NULL;
+    switch (http_status) {
+    case 401:
+        return (struct http_error_header){"WWW-Authenticate", "Bearer"};
+    case 408: /* the clients of OpenAI ask again otherwise, twice */
+        return (struct http_error_header){"X-Should-Retry", "false"};
+    case 429:
+        return (struct http_error_header){"Retry-After", "1"};
+    case 503:
+        return (struct http_error_header){"Retry-After", "5"};
+    default:
+        return (struct http_error_header){0};
+    }
 }
 
 void http_fail(struct http_exchange *x, const struct err *err, const char *code)
@@ -165,12 +186,9 @@ void http_fail(struct http_exchange *x, const struct err *err, const char *code)
         return;
     }
     x->errors->write(&body, err, code);
-    if (retry_after(err->code) && x->retry_ms == 0)
-        http_add_header(x, "Retry-After", retry_after(err->code));
-    if (err->code == STATUS_TIMEOUT) /* the clients of OpenAI ask again otherwise, twice */
-        http_add_header(x, "X-Should-Retry", "false");
-    if (err->code == STATUS_UNAUTHENTICATED)
-        http_add_header(x, "WWW-Authenticate", "Bearer");
+    struct http_error_header also = http_error_header(status_http(err->code));
+    if (also.name && !(x->retry_ms != 0 && strcmp(also.name, "Retry-After") == 0))
+        http_add_header(x, also.name, also.value);
     const char *text = body.failed ? x->errors->no_memory : buf_str(&body);
     http_reply(x, status_http(err->code), x->errors->content_type, text,
                body.failed ? strlen(text) : body.len);

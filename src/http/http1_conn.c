@@ -6,6 +6,8 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/reserve.h"
+#include "http/http_transport.h"
+#include "http/request_id.h"
 
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
@@ -65,14 +67,6 @@ bool http1_conn_refusal_at(const struct http1_conn_set *set, size_t i, int *http
     return true;
 }
 
-/* The header that says whether, and when, to ask again. */
-static const char *again(int http_status)
-{
-    if (http_status == 408)
-        return "X-Should-Retry: false\r\n"; /* the clients of OpenAI do otherwise, twice */
-    return http_status == 503 || http_status == 429 ? "Retry-After: 1\r\n" : "";
-}
-
 static const char *phrase_of(int http_status)
 {
     return http_status == 401   ? "Unauthorized"
@@ -89,29 +83,37 @@ static void forget_head(struct http1_conn *c)
     c->head = NULL;
 }
 
+static void put_header(void *out, const char *name, const char *value)
+{
+    buf_printf(out, "%s: %s\r\n", name, value);
+}
+
 /* Answers past evhttp, which knows of no request yet: there is nothing else in the way of these few
- * bytes. Then waits for the client to close, so that no reset overtakes them. */
+ * bytes. Then waits for the client to close, so that no reset overtakes them. The name that the
+ * client gave its request is not kept of a head, so the answer has a new one. */
 static void http1_conn_answer(struct http1_conn *c, int http_status, const struct http_refusal *why)
 {
     struct buf body = {0}, out = {0};
     const struct err *e = &why->err;
-    char reason[2 * sizeof e->text + 3];
+    char reason[2 * sizeof e->text + 3], request_id[REQUEST_ID_DIGITS + 1];
+    struct http_error_header also = http_error_header(http_status);
     const struct http_error_format *errors = c->set->errors;
     errors->write(&body, e, why->code);
+    request_id_random(request_id);
     buf_printf(&out,
-               "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\n%s%s"
-               "Vary: Origin\r\nConnection: close\r\n",
-               http_status, phrase_of(http_status), errors->content_type, body.len,
-               again(http_status), http_status == 401 ? "WWW-Authenticate: Bearer\r\n" : "");
+               "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\n"
+               "Connection: close\r\n",
+               http_status, phrase_of(http_status), errors->content_type, body.len);
+    http_common_headers(request_id, why->origin, put_header, &out);
+    if (also.name)
+        put_header(&out, also.name, also.value);
     if (why->allow)
-        buf_printf(&out, "Allow: %s\r\n", why->allow);
-    if (why->origin)
-        buf_printf(&out, "Access-Control-Allow-Origin: %s\r\n", why->origin);
+        put_header(&out, "Allow", why->allow);
     buf_printf(&out, "\r\n%s", buf_str(&body));
     out.failed |= body.failed;
     if (!out.failed && send(c->fd, out.data, out.len, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
         log_debug("connection.refusal_lost", "status=%d", http_status);
-    log_info("request.refused", "status=%d reason=%s", http_status,
+    log_info("request.refused", "request_id=%s status=%d reason=%s", request_id, http_status,
              log_quote(e->text, reason, sizeof reason));
     buf_fini(&body);
     buf_fini(&out);

@@ -21,6 +21,19 @@ struct http_transport {
     struct hold *(*unsent)(const struct http_exchange *x); /* of its connection */
 };
 
+/* What every answer says beside its body, however it is sent: calls `put` for each header. origin:
+ * of the page that may read it; NULL: none may. */
+typedef void http_put_header(void *to, const char *name, const char *value);
+void http_common_headers(const char *request_id, const char *origin, http_put_header *put,
+                         void *to);
+
+/* What an error of this HTTP status says beside that: of a key, or whether and when to ask again.
+ * name is NULL where there is nothing to say. */
+struct http_error_header {
+    const char *name, *value;
+};
+struct http_error_header http_error_header(int http_status);
+
 /* The client's own name for the request if it is short and printable, else a new one. */
 void http_name_request(struct http_exchange *x, char name[LIMIT_REQUEST_ID_BYTES + 1]);
 

@@ -9,12 +9,16 @@
 #include <arpa/inet.h>
 #include <event2/event.h>
 #include <netinet/in.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 static bool no_memory; /* for the next error */
+static enum status fails_with = STATUS_NOT_FOUND;
+static bool for_a_page; /* which may read it */
+static const char page[] = "http://localhost:1";
 
 static void write_error(struct buf *out, const struct err *err, const char *code)
 {
@@ -29,7 +33,8 @@ static void handle(void *arg, struct http_exchange *x)
 {
     struct err e;
     (void)arg;
-    err_set(&e, STATUS_NOT_FOUND, "no %s", x->path);
+    x->origin = for_a_page ? page : NULL;
+    err_set(&e, fails_with, "no %s", x->path);
     http_fail(x, &e, "lost");
 }
 
@@ -37,8 +42,8 @@ static bool admit(void *arg, const struct http_head *head, const struct sockaddr
                   struct hold *held, struct http_refusal *why)
 {
     (void)arg, (void)head, (void)peer, (void)held;
-    *why = (struct http_refusal){.code = "unwanted"};
-    err_set(&why->err, STATUS_FORBIDDEN, "no body");
+    *why = (struct http_refusal){.code = "unwanted", .origin = for_a_page ? page : NULL};
+    err_set(&why->err, fails_with, "no body");
     return false;
 }
 
@@ -98,8 +103,79 @@ static void test_http1(void **state)
     no_memory = false;
     check(ask(base, url, "GET /x HTTP/9.9\r\n\r\n", ""), "505",
           "400/none/the protocol must be HTTP/1.1 or HTTP/1.0");
+    fails_with = STATUS_FORBIDDEN;
     check(ask(base, url, "POST /x HTTP/1.1\r\nHost: t\r\nContent-Length: 2\r\n\r\n", "{}"), "403",
           "403/unwanted/no body");
+    fails_with = STATUS_NOT_FOUND;
+    http1_close(h);
+    event_base_free(base);
+}
+
+/* What the header says; "" when there is none. */
+static void field(const char *answer, const char *name, char out[512])
+{
+    char begin[64];
+    snprintf(begin, sizeof begin, "\r\n%s: ", name);
+    const char *at = strstr(answer, begin);
+    out[0] = '\0';
+    if (at)
+        snprintf(out, 512, "%.*s", (int)strcspn(at + strlen(begin), "\r"), at + strlen(begin));
+}
+
+/* What a handler refuses and what is refused before its body has come say the same beside it. */
+static void check_both_ways(struct event_base *base, const char *url, const char *name,
+                            const char *value)
+{
+    char begin[64], handled[512], unread[512];
+    snprintf(begin, sizeof begin, "HTTP/1.1 %d ", status_http(fails_with));
+    const char *answer = ask(base, url, "GET /x HTTP/1.1\r\nHost: t\r\n\r\n", "");
+    assert_memory_equal(answer, begin, strlen(begin));
+    field(answer, name, handled);
+    answer = ask(base, url, "POST /x HTTP/1.1\r\nHost: t\r\nContent-Length: 2\r\n\r\n", "{}");
+    assert_memory_equal(answer, begin, strlen(begin));
+    field(answer, name, unread);
+    if (value) {
+        assert_string_equal(handled, value);
+        assert_string_equal(unread, value);
+    } else { /* something new each time */
+        assert_int_equal(strlen(handled), strlen(unread));
+        assert_true(strlen(handled) > 0 && strcmp(handled, unread) != 0);
+    }
+}
+
+static void test_both_ways_say_the_same(void **state)
+{
+    (void)state;
+    static const struct {
+        enum status status;
+        const char *name, *value;
+    } rows[] = {
+        {STATUS_UNAUTHENTICATED, "WWW-Authenticate", "Bearer"},
+        {STATUS_FORBIDDEN, "Retry-After", ""},
+        {STATUS_TIMEOUT, "X-Should-Retry", "false"},
+        {STATUS_TIMEOUT, "Retry-After", ""},
+        {STATUS_OVERLOADED, "Retry-After", "1"},
+        {STATUS_UNAVAILABLE, "Retry-After", "5"},
+        {STATUS_NO_MEMORY, "Retry-After", "5"},
+        {STATUS_FORBIDDEN, "X-Request-Id", NULL},
+        {STATUS_FORBIDDEN, "Vary", "Origin"},
+        {STATUS_FORBIDDEN, "Access-Control-Allow-Origin", page},
+        {STATUS_FORBIDDEN, "Access-Control-Allow-Origin", ""},
+        {STATUS_FORBIDDEN, "Access-Control-Expose-Headers", ""},
+    };
+    struct event_base *base = event_base_new();
+    const struct http1_options o = {
+        .host = "127.0.0.1", .max_connections = 100, .errors = &format, .admit = admit};
+    struct http1 *h;
+    struct err e;
+    assert_int_equal(http1_open(&h, base, &o, handle, NULL, &e), STATUS_OK);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        fails_with = rows[i].status;
+        for_a_page = rows[i].value == page;
+        check_both_ways(base, http1_url(h), rows[i].name, rows[i].value);
+    }
+    fails_with = STATUS_NOT_FOUND;
+    for_a_page = false;
     http1_close(h);
     event_base_free(base);
 }
@@ -125,6 +201,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_http1),
+        cmocka_unit_test(test_both_ways_say_the_same),
         cmocka_unit_test(test_http2_says_what_it_speaks),
     };
     log_set_level(LOG_OFF);
