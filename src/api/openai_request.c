@@ -302,7 +302,7 @@ enum status openai_request_tokenize(struct openai_request *q, const struct loade
     openai_request_recommend(q, &loader->generation);
     for (uint32_t i = 0; i < q->prompts.n; i++)
         q->prompts.all[i].ids.most = most;
-    if (!q->messages)
+    if (!q->kind->chat_template)
         return prompts_tokenize(&q->prompts, t, q->echo, err);
     struct tokens *ids = &q->prompts.all[0].ids;
     enum status st = prompts_wanted(&q->prompts, err);
