@@ -136,7 +136,7 @@ static const char *take_logprobs(struct choice *ch, const struct request_news *a
         return NULL;
     prompt.text = prompts_text(&c->ask.prompts, ch->index / c->ask.n, &prompt.len);
     buf_clear(out);
-    const struct api_kind *kind = c->form->logprobs ? c->form->logprobs : c->ask.kind;
+    const struct api_kind *kind = c->form->logprobs_as ? c->form->logprobs_as : c->ask.kind;
     if (!openai_logprobs_put(out, kind, c->server->loader.tokenizer, all, &prompt, &ch->cursor))
         return NULL;
     return buf_str(out);

@@ -42,7 +42,7 @@ struct openai_logprobs_entries {
 };
 uint32_t openai_logprobs_count(const struct openai_logprobs_entries *e);
 
-/* What both dialects make of a token's spelling and number: text when it is text, else `mark` and
+/* What both API kinds make of a token's spelling and number: text when it is text, else `mark` and
  * \xNN for what is no whole character. */
 void openai_logprobs_put_token(struct buf *out, const char *piece, size_t len, const char *mark);
 void openai_logprobs_put_number(struct buf *out, float logprob);

@@ -1,5 +1,6 @@
 /* What a call looks like on the wire: how its question is read and its answer is written. Two
- * forms: JSON with server-sent events (openai_sse.c), and messages of gRPC (grpc_response.c). */
+ * forms so far: JSON with server-sent events (openai_sse.c), and messages of gRPC
+ * (grpc_response.c). */
 #ifndef FIRSTLIGHT_API_WIRE_FORMAT_H
 #define FIRSTLIGHT_API_WIRE_FORMAT_H
 
@@ -38,7 +39,8 @@ struct wire_format {
                  const struct openai_response_end *end);
     void (*reply)(struct http_exchange *x, const struct buf *whole);
 
-    const struct api_kind *logprobs; /* whose log probabilities it tells; NULL: the asked one's */
+    /* Log probabilities are put as this API puts them; NULL: as the API that was asked. */
+    const struct api_kind *logprobs_as;
 };
 
 #endif

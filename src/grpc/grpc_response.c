@@ -203,5 +203,5 @@ const struct wire_format grpc_response_format = {
     .choice = put_whole_choice,
     .tail = grpc_response_put_tail,
     .reply = grpc_reply_packed,
-    .logprobs = &api_chat,
+    .logprobs_as = &api_chat,
 };

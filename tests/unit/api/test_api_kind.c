@@ -85,7 +85,7 @@ static void names(void **state)
         assert_string_equal(k->id_prefix, promised[i].id);
         assert_int_equal(k->chat_template, promised[i].chat_template);
         assert_true(k->form->read && k->form->text && k->form->finish && k->form->choice);
-        assert_null(k->form->logprobs); /* over HTTP each has its own */
+        assert_null(k->form->logprobs_as); /* over HTTP each has its own */
     }
 }
 
