@@ -1,4 +1,5 @@
-/* A call: one completion request, from its body to its log line.
+/* A call (struct completion): one request for completions and its choices, from its body to its log
+ * line.
  *
  *     completion_begin ─► prepare, maybe on a text worker ─► engine_submit ─► news ─► finished ─┐
  *         │                         │                        │                              │
@@ -72,7 +73,7 @@ static void completion_on_ended(struct http_exchange *x, bool gone)
 }
 
 /* All that it holds, and not what the log says of it. */
-static void forget_question(struct openai_request *ask)
+static void forget_openai_request(struct openai_request *ask)
 {
     const struct openai_request was = *ask;
     openai_request_fini(ask);
@@ -89,7 +90,7 @@ static void completion_refuse(struct completion *c, const struct err *e, const c
     if (engine_failure(c->server->engine, &failure) != STATUS_OK)
         reason = "failed";
     metrics_refuse(&c->server->metrics, status_http(e->code), code ? code : reason);
-    forget_question(&c->ask);
+    forget_openai_request(&c->ask);
     http_fail(c->x, e, code);
 }
 
@@ -97,7 +98,7 @@ static void completion_refuse(struct completion *c, const struct err *e, const c
 static void refuse_overload(struct completion *c, const struct err *e, const char *limit)
 {
     metrics_refuse(&c->server->metrics, status_http(e->code), limit);
-    forget_question(&c->ask);
+    forget_openai_request(&c->ask);
     http_fail(c->x, e, "rate_limit_exceeded");
 }
 
@@ -171,7 +172,7 @@ static void completion_work(struct text_job *job)
                         (uint32_t)c->ask.prompts.all[0].ids.count);
     c->tokens_read = tokens_read(c);
     if (c->prepared != STATUS_OK)
-        forget_question(&c->ask);
+        forget_openai_request(&c->ask);
 }
 
 /* The earliest of the server's and the request's own, from the first byte on. */
@@ -296,7 +297,7 @@ static bool hold_echo(struct completion *c)
         byte_budget_set(&c->held, bytes))
         return true;
     http_no_room(&c->held, &c->err);
-    forget_question(&c->ask);
+    forget_openai_request(&c->ask);
     http_fail(c->x, &c->err, http_code_memory);
     return false;
 }

@@ -1,4 +1,5 @@
-/* A completion, from its body to its log line: a call and its choices.
+/* A call (struct completion): one request for completions and its choices, from its body to its log
+ * line.
  *
  *     completion.c         from the body to the engine
  *     completion_output.c  what is written of it
@@ -79,7 +80,7 @@ struct completion {
 
     bool measured;            /* the call's first token */
     struct request_wait wait; /* of the first choice */
-    bool dropped;             /* what was cached of its prompt */
+    bool was_evicted;         /* what was cached of its prompt */
 
     /* for the log line, the trace and the ring of recent requests */
     char request_id[LIMIT_REQUEST_ID_BYTES + 1];

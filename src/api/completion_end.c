@@ -55,7 +55,7 @@ void completion_release(struct choice *ch)
     ch->cached_tokens = request_cached_tokens(ch->r);
     if (ch->index == 0) {
         request_waited(ch->r, &c->wait);
-        c->dropped = request_was_dropped(ch->r);
+        c->was_evicted = request_was_evicted(ch->r);
     }
     metrics_end(&c->server->metrics, t, all.finish, all.n_tokens);
     engine_release(c->server->engine, ch->r);
@@ -83,7 +83,7 @@ const char *completion_cache(const struct completion *c)
 {
     if (c->cache)
         return c->cache;
-    if (c->dropped)
+    if (c->was_evicted)
         return "dropped";
     return request_log_cache(c->server->info.prefix_cache, c->ask.prompts.n, c->prompt_tokens,
                              completion_cached_tokens(c));

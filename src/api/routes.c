@@ -406,14 +406,14 @@ void routes_dispatch(void *server, struct http_exchange *x)
     const struct http_head head = http_head_of(x);
     struct judged j = {.secret = &x->key_secret};
     x->ended = log_end;
-    x->open = true;
+    x->keyless = true;
     if (routes_judge(s, &head, &j)) {
         routes_refuse(x, &j.why);
         return;
     }
     x->origin = j.why.origin;
     x->key = j.key;
-    x->open = !j.route->needs_key && !brings_key(s, &head);
+    x->keyless = !j.route->needs_key && !brings_key(s, &head);
     if (is_preflight(&head))
         preflight(j.route, x);
     else if (j.route->handler)

@@ -140,7 +140,7 @@ static void log_memory_bound(const struct server *s)
         connections += max * (CONNECTION_BYTES + LIMIT_H2_SESSION);
     if (s->http2 && s->options.tls_cert)
         connections += max * TLS_BYTES;
-    size_t unsent = s->unsent_memory.most + s->open_memory.most;
+    size_t unsent = s->unsent_memory.most + s->keyless_memory.most;
     size_t streams = s->http2 ? s->stream_memory.most : 0;
     size_t trace = s->trace ? LIMIT_TRACE_BYTES : 0;
     log_info("server.memory_bound",
@@ -190,14 +190,14 @@ static void share_memory(struct server *s, size_t request, size_t unsent)
 {
     byte_budget_resize(&s->request_memory, request);
     byte_budget_resize(&s->stream_memory, request);
-    byte_budget_resize(&s->open_memory, unsent / 4);
+    byte_budget_resize(&s->keyless_memory, unsent / 4);
     byte_budget_resize(&s->unsent_memory, unsent - unsent / 4);
 }
 
 static void open_budgets(struct server *s)
 {
     struct byte_budget *const all[] = {&s->request_memory, &s->stream_memory, &s->unsent_memory,
-                                       &s->open_memory};
+                                       &s->keyless_memory};
     const struct server_options *o = &s->options;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         byte_budget_init(all[i], 0);
@@ -444,7 +444,7 @@ static enum status server_open_all(struct server *s, struct err *err)
                                  .max_connections = o->max_connections,
                                  .addresses = s->addresses,
                                  .unsent = &s->unsent_memory,
-                                 .open = &s->open_memory,
+                                 .keyless = &s->keyless_memory,
                                  .left = server_on_left,
                                  .left_arg = s,
                                  .admit = routes_admit};
@@ -455,7 +455,7 @@ static enum status server_open_all(struct server *s, struct err *err)
                                   .max_connections = o->max_connections,
                                   .addresses = s->addresses,
                                   .unsent = &s->unsent_memory,
-                                  .open = &s->open_memory,
+                                  .keyless = &s->keyless_memory,
                                   .streams = &s->stream_memory,
                                   .left = server_on_left,
                                   .left_arg = s,

@@ -105,7 +105,7 @@ void server_state_view(const struct server *s, struct server_view *out)
                                 .recent = &s->recent,
                                 .request_memory = both(&s->request_memory, NULL),
                                 .stream_memory = both(&s->stream_memory, NULL),
-                                .unsent_memory = both(&s->unsent_memory, &s->open_memory)};
+                                .unsent_memory = both(&s->unsent_memory, &s->keyless_memory)};
     view_ports(s, out);
     if (s->state != SERVER_LOADING)
         view_loaded(s, out);

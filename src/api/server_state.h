@@ -50,7 +50,7 @@ struct server {
     struct key_secret secret; /* ... by this secret of the process: see cache_salt.h */
     struct access access;     /* before the first request: which pages may ask, by which names */
     struct byte_budget unsent_memory;  /* answers that clients have not taken ... */
-    struct byte_budget open_memory;    /* ... and those of them for which no key is asked */
+    struct byte_budget keyless_memory; /* ... and those of them for which no key is asked */
     struct byte_budget request_memory; /* the bodies of requests, until they are tokens */
     struct byte_budget stream_memory;  /* streams of HTTP/2, and bodies that need no key */
     struct client_limit *clients;      /* NULL without --max-requests-per-client */

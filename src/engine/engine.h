@@ -231,7 +231,7 @@ uint32_t request_cached_tokens(const struct request *r); /* of the prompt; once 
 bool request_is_admitted(const struct request *r);
 
 /* None of its prompt was cached, though its beginning had been, as far as is remembered. */
-bool request_was_dropped(const struct request *r);
+bool request_was_evicted(const struct request *r);
 
 /* What stood before a request when it came, and what it waited for. Once it has news or has ended.
  */

@@ -98,8 +98,8 @@ static void engine_step_attach(struct engine *e, struct request *r)
     r->n_published = r->n_blocks;
     engine_step_copy_part(e, r, &hit);
     r->n_past = hit.n_tokens;
-    r->dropped = hit.n_tokens == 0 &&
-                 prefix_dropped(&e->prefix, &r->params.salt, r->params.prompt, r->params.n_prompt);
+    r->was_evicted = hit.n_tokens == 0 && prefix_was_evicted(&e->prefix, &r->params.salt,
+                                                             r->params.prompt, r->params.n_prompt);
     ENGINE_COUNT(e, prefix_queried, r->params.n_prompt);
     ENGINE_COUNT(e, prefix_hit, hit.n_tokens);
 }

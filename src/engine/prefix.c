@@ -330,26 +330,26 @@ void prefix_publish(struct prefix *p, uint32_t slot, uint32_t *n_published,
 
 /* --- eviction ------------------------------------------------------------------------------- */
 
-static void remember_dropped(struct prefix *p, const struct prefix_node *n)
+static void remember_evicted(struct prefix *p, const struct prefix_node *n)
 {
     if (n->parent != KV_NONE || n->n_tokens < KV_BLOCK)
         return;
     uint64_t h = hash(p, KV_NONE, &n->salt, n->tokens, KV_BLOCK);
-    p->dropped[h % PREFIX_DROPPED] = h;
+    p->evicted[h % PREFIX_EVICTED] = h;
 }
 
-static bool was_dropped(const struct prefix *p, const struct prefix_salt *salt,
+static bool was_evicted(const struct prefix *p, const struct prefix_salt *salt,
                         const int32_t *tokens)
 {
     uint64_t h = hash(p, KV_NONE, salt, tokens, KV_BLOCK);
-    return p->dropped[h % PREFIX_DROPPED] == h;
+    return p->evicted[h % PREFIX_EVICTED] == h;
 }
 
-bool prefix_dropped(const struct prefix *p, const struct prefix_salt *salt, const int32_t *tokens,
-                    uint32_t n)
+bool prefix_was_evicted(const struct prefix *p, const struct prefix_salt *salt,
+                        const int32_t *tokens, uint32_t n)
 {
     return n >= KV_BLOCK &&
-           (was_dropped(p, salt, tokens) || was_dropped(p, &prefix_salt_public, tokens));
+           (was_evicted(p, salt, tokens) || was_evicted(p, &prefix_salt_public, tokens));
 }
 
 bool prefix_make_room(struct prefix *p, uint32_t n_blocks)
@@ -360,7 +360,7 @@ bool prefix_make_room(struct prefix *p, uint32_t n_blocks)
     while (kv->n_free < n_blocks) {
         uint32_t id = kv->idle_first;
         REQUIRE(p->nodes[id].n_children == 0);
-        remember_dropped(p, &p->nodes[id]);
+        remember_evicted(p, &p->nodes[id]);
         unlink_node(p, id);
         kv_drop_idle(kv, id);
         p->evictions++;

@@ -42,8 +42,8 @@ struct prefix_node {
     int32_t tokens[KV_BLOCK];
 };
 
-/* Beginnings of prompts that were dropped and are remembered, by a hash, to say so. */
-#define PREFIX_DROPPED 1024
+/* Beginnings of prompts that were evicted and are remembered, by a hash, to say so. */
+#define PREFIX_EVICTED 1024
 
 struct prefix {
     struct kv *kv;
@@ -53,7 +53,7 @@ struct prefix {
     uint32_t mask;
     uint64_t seed; /* of the hash: chosen at start, so that nobody can make prompts that collide */
     uint64_t evictions;
-    uint64_t dropped[PREFIX_DROPPED]; /* hashes of prompts' beginnings, by their last digits */
+    uint64_t evicted[PREFIX_EVICTED]; /* hashes of prompts' beginnings, by their last digits */
     uint32_t n_nodes, n_public;       /* the public ones are counted in both */
     struct expected_cache expect;     /* what is cached, for the owner */
 };
@@ -96,10 +96,10 @@ void prefix_publish(struct prefix *p, uint32_t slot, uint32_t *n_published,
  * last; false, with nothing dropped, when there are too few. */
 bool prefix_make_room(struct prefix *p, uint32_t n_blocks);
 
-/* Was a prompt that begins with these tokens' first block cached, and dropped? Of the last
- * PREFIX_DROPPED or so; to the odds of a 64-bit hash. */
-bool prefix_dropped(const struct prefix *p, const struct prefix_salt *salt, const int32_t *tokens,
-                    uint32_t n);
+/* Was a prompt that begins with these tokens' first block cached, and evicted? Of the last
+ * PREFIX_EVICTED or so; to the odds of a 64-bit hash. */
+bool prefix_was_evicted(const struct prefix *p, const struct prefix_salt *salt,
+                        const int32_t *tokens, uint32_t n);
 
 /* The whole invariant, besides kv_check's. For assertions and tests. */
 bool prefix_check(const struct prefix *p);

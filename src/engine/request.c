@@ -111,7 +111,7 @@ static void request_reset(struct request *r)
     r->text_len = r->read_text = 0;
     r->detok = (struct detok){0};
     r->wait = (struct request_wait){0};
-    r->dropped = r->in_step = r->cancel_sent = r->finished = r->discarded = false;
+    r->was_evicted = r->in_step = r->cancel_sent = r->finished = r->discarded = false;
     r->finish = r->ending = FINISH_NONE;
     atomic_store_explicit(&r->text_visible, 0, memory_order_relaxed);
     atomic_store_explicit(&r->tokens_visible, 0, memory_order_relaxed);
@@ -315,9 +315,9 @@ bool request_is_admitted(const struct request *r)
     return atomic_load_explicit(&r->admitted, memory_order_relaxed);
 }
 
-bool request_was_dropped(const struct request *r)
+bool request_was_evicted(const struct request *r)
 {
-    return r->dropped;
+    return r->was_evicted;
 }
 
 const int32_t *request_prompt(const struct request *r)

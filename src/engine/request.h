@@ -95,7 +95,7 @@ struct request {
     struct detok detok;
     struct token_counts counts; /* only with penalties */
     struct logprobs logprobs;   /* only when asked for; a row is written before its token */
-    bool dropped;               /* its beginning was in the prefix cache, but not any more */
+    bool was_evicted;           /* its beginning was in the prefix cache, but not any more */
     bool in_step;               /* its rows are in the running step */
     enum finish_reason ending;  /* while in_step: not FINISH_NONE when it ends with the step */
     struct request_wait wait;   /* of its first admission */

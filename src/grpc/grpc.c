@@ -270,7 +270,7 @@ static void grpc_begin(struct server *s, struct http_exchange *x)
     const struct grpc_route *route = grpc_find(x->path);
     struct err e;
     enum status st = grpc_check(s, x, route, &e);
-    x->open = !route || !route->needs_key;
+    x->keyless = !route || !route->needs_key;
     struct incoming *in = st == STATUS_OK ? mem_zalloc(sizeof *in) : NULL;
     if (in)
         in->bytes = evbuffer_new();

@@ -64,7 +64,7 @@ struct http_exchange {
     struct key_secret key_secret;    /* ... and what makes the salts of that key's prompts */
     const char *origin;              /* of the page that may read the answer; NULL: none may */
     struct hold held;                /* bytes of the body, wherever it is until the end */
-    bool open; /* no key was asked for or brought: its answer has room among such alone */
+    bool keyless; /* no key was asked for or brought: its answer has room among such alone */
     const struct err *refused; /* all there is to answer: http_fail with it; HTTP/2 only */
     /* the answer */
     int status;       /* 0 until answered */

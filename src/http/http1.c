@@ -291,7 +291,7 @@ enum status http1_open(struct http1 **out, struct event_base *base, const struct
                                        .addresses = o->addresses,
                                        .gone = on_gone,
                                        .unsent = o->unsent,
-                                       .open = o->open,
+                                       .keyless = o->keyless,
                                        .left = o->left,
                                        .left_arg = o->left_arg,
                                        .errors = o->errors,

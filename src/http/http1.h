@@ -16,7 +16,7 @@ struct http1_options {
     uint32_t max_connections;
     struct client_limit *addresses; /* counts the connections of each; NULL: nobody does */
     struct byte_budget *unsent;     /* of answers that clients have not taken; NULL: no bound */
-    struct byte_budget *open;       /* of those for which no key is asked; both or none */
+    struct byte_budget *keyless;    /* of those for which no key is asked; both or none */
     http_admit *admit;              /* arg: the handler's */
     void (*left)(void *arg);        /* a connection is gone; NULL: nobody wants to know */
     void *left_arg;

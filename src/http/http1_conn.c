@@ -334,7 +334,7 @@ static void on_input(struct evbuffer *input, const struct evbuffer_cb_info *info
 struct hold *http1_conn_unsent(struct http1_conn *c)
 {
     const struct http_exchange *x = c->exchange;
-    return x && x->open ? &c->open : &c->unsent;
+    return x && x->keyless ? &c->keyless : &c->unsent;
 }
 
 /* More of the answer waits for the client, or the client took some. */
@@ -344,14 +344,14 @@ static void http1_conn_on_output(struct evbuffer *output, const struct evbuffer_
     struct http1_conn *c = arg;
     (void)info;
     byte_budget_force(&c->unsent, 0);
-    byte_budget_force(&c->open, 0);
+    byte_budget_force(&c->keyless, 0);
     byte_budget_force(http1_conn_unsent(c), evbuffer_get_length(output));
 }
 
 static void http1_conn_hold_unsent(struct http1_conn *c)
 {
     if (c->set->unsent && byte_budget_open(&c->unsent, c->set->unsent, &c->peer) &&
-        byte_budget_open(&c->open, c->set->open, &c->peer))
+        byte_budget_open(&c->keyless, c->set->keyless, &c->peer))
         evbuffer_add_cb(bufferevent_get_output(c->bev), http1_conn_on_output, c);
 }
 
@@ -399,7 +399,7 @@ static void on_close(struct evhttp_connection *evcon, void *arg)
     forget_head(c);
     byte_budget_end(&c->held);
     byte_budget_end(&c->unsent);
-    byte_budget_end(&c->open);
+    byte_budget_end(&c->keyless);
     if ((size_t)c->fd < set->n_fds)
         set->by_fd[c->fd] = NULL;
     set->count--;

@@ -51,8 +51,8 @@ struct http1_conn_set {
     void (*gone)(void *exchange); /* the client left, or was shut out, before the answer's end */
     void (*left)(void *arg);      /* a connection is gone; NULL: nobody wants to know */
     void *left_arg;
-    struct byte_budget *unsent; /* what clients have not taken of all answers; NULL: no bound */
-    struct byte_budget *open;   /* and of those for which no key is asked; both or none */
+    struct byte_budget *unsent;  /* what clients have not taken of all answers; NULL: no bound */
+    struct byte_budget *keyless; /* and of those for which no key is asked; both or none */
     const struct http_error_format *errors;
     http_admit *admit; /* NULL: all bodies are taken */
     void *admit_arg;
@@ -75,10 +75,10 @@ struct http1_conn {
     struct event timer;
     struct http1_framing guard;
     struct http1_framing_head
-        *head;          /* while the current request's is read; NULL: none, or it was decided */
-    struct hold unsent; /* what waits in the bufferevent ... */
-    struct hold open;   /* ... or, of an answer for which no key was asked, here */
-    struct hold held;   /* of its body */
+        *head;           /* while the current request's is read; NULL: none, or it was decided */
+    struct hold unsent;  /* what waits in the bufferevent ... */
+    struct hold keyless; /* ... or, of an answer for which no key was asked, here */
+    struct hold held;    /* of its body */
     struct timeline timeline; /* received: the first byte of the current request */
     struct timeline next;     /* of one that came before the current was answered */
     size_t ahead;             /* bytes of that, not yet seen by the guard */

@@ -171,7 +171,7 @@ enum status http2_open(struct http2 **out, struct event_base *base, const struct
                                   .is_probe = o->is_probe,
                                   .addresses = o->addresses,
                                   .unsent = o->unsent,
-                                  .open = o->open,
+                                  .keyless = o->keyless,
                                   .streams = o->streams,
                                   .errors = o->errors,
                                   .left = http2_on_left,

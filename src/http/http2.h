@@ -23,7 +23,7 @@ struct http2_options {
     uint32_t max_connections;
     struct client_limit *addresses; /* counts the connections of each; NULL: nobody does */
     struct byte_budget *unsent;     /* as HTTP/1.1's */
-    struct byte_budget *open;       /* likewise */
+    struct byte_budget *keyless;    /* likewise */
     struct byte_budget *streams;    /* what streams and their headers take; NULL: no bound */
     void (*left)(void *arg);        /* a connection is gone; NULL: nobody wants to know */
     void *left_arg;

@@ -379,7 +379,7 @@ static void http2_conn_hold_unsent(struct http2_conn *c)
 {
     if (c->set->unsent) {
         byte_budget_open(&c->unsent, c->set->unsent, &c->peer);
-        byte_budget_open(&c->open, c->set->open, &c->peer);
+        byte_budget_open(&c->keyless, c->set->keyless, &c->peer);
     }
 }
 
@@ -444,7 +444,7 @@ void http2_conn_free(struct http2_conn *c)
     evbuffer_remove_cb(bufferevent_get_output(c->bev), http2_conn_on_output, c);
     bufferevent_free(c->bev);
     byte_budget_end(&c->unsent);
-    byte_budget_end(&c->open);
+    byte_budget_end(&c->keyless);
     mem_free(c);
     set->left(set->left_arg);
 }

@@ -28,7 +28,7 @@ struct http2_stream;
 struct http2_set {
     struct event_base *base;
     struct byte_budget *unsent;  /* what clients have not taken of all answers; NULL: no bound */
-    struct byte_budget *open;    /* and of those for which no key is asked; both or none */
+    struct byte_budget *keyless; /* and of those for which no key is asked; both or none */
     struct byte_budget *streams; /* what streams and their headers take; NULL: no bound */
     const struct http_error_format *errors;
     http_handler *handler;
@@ -57,21 +57,21 @@ struct http2_conn {
     struct http2_stream *todo;    /* those that have something to do, the oldest first */
     struct http2_stream **todo_end;
     uint32_t n_streams;
-    uint32_t n_closed;  /* of these, whose answer is not yet in the socket */
-    struct hold unsent; /* bytes of answers that wait in them ... */
-    struct hold open;   /* ... and of those for which no key was asked */
-    uint32_t depth;     /* how often it was entered */
-    bool begun;         /* the client's preface has come */
-    bool over;          /* to be freed when it is left */
-    bool told;          /* of the drain, for good */
-    uint64_t kept;      /* bytes of bodies, that somebody will read */
-    size_t for_nothing; /* other bytes since set->discards was used up */
-    uint64_t queued;    /* bytes that went to the bufferevent */
-    uint64_t written;   /* of these, to the socket */
-    int64_t heard_us;   /* when bytes came last */
-    bool pinged;        /* and nothing came since */
-    int64_t calm_us;    /* start of the second that `frames` counts */
-    uint32_t frames;    /* that ask for work and bring nothing */
+    uint32_t n_closed;   /* of these, whose answer is not yet in the socket */
+    struct hold unsent;  /* bytes of answers that wait in them ... */
+    struct hold keyless; /* ... and of those for which no key was asked */
+    uint32_t depth;      /* how often it was entered */
+    bool begun;          /* the client's preface has come */
+    bool over;           /* to be freed when it is left */
+    bool told;           /* of the drain, for good */
+    uint64_t kept;       /* bytes of bodies, that somebody will read */
+    size_t for_nothing;  /* other bytes since set->discards was used up */
+    uint64_t queued;     /* bytes that went to the bufferevent */
+    uint64_t written;    /* of these, to the socket */
+    int64_t heard_us;    /* when bytes came last */
+    bool pinged;         /* and nothing came since */
+    int64_t calm_us;     /* start of the second that `frames` counts */
+    uint32_t frames;     /* that ask for work and bring nothing */
     struct event tick, turn, read_on;
 };
 

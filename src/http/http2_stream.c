@@ -114,7 +114,7 @@ static void http2_stream_via_add_trailer(struct http_exchange *x, const char *na
 static struct hold *http2_stream_via_unsent(const struct http_exchange *x)
 {
     struct http2_conn *c = http2_stream_inside(x)->conn;
-    return x->open ? &c->open : &c->unsent;
+    return x->keyless ? &c->keyless : &c->unsent;
 }
 
 static void add_unsent(const struct http2_stream *s, size_t more)
@@ -430,7 +430,7 @@ static const struct err *http2_stream_refusal(const struct http2_stream *s)
         return &room;
     if (s->fields.failed)
         return &headers;
-    size_t waiting = s->conn->unsent.bytes + s->conn->open.bytes;
+    size_t waiting = s->conn->unsent.bytes + s->conn->keyless.bytes;
     return waiting > LIMIT_H2_UNSENT && !is_probe(s) ? &unread : NULL;
 }
 

@@ -190,17 +190,17 @@ static void who_finds_his_beginning_dropped_is_told_so(void **state)
     (void)state;
     struct by_hand h;
     by_hand_open(&h, 8, &(struct engine_options){0});
-    assert_false(request_was_dropped(run(&h, fake_params(6, 100, 1))));
-    assert_false(request_was_dropped(run(&h, fake_params(6, 100, 1)))); /* it is cached */
-    assert_false(request_was_dropped(run(&h, fake_params(7, 250, 1)))); /* takes all blocks */
+    assert_false(request_was_evicted(run(&h, fake_params(6, 100, 1))));
+    assert_false(request_was_evicted(run(&h, fake_params(6, 100, 1)))); /* it is cached */
+    assert_false(request_was_evicted(run(&h, fake_params(7, 250, 1)))); /* takes all blocks */
     struct request_params salted = fake_params(6, 100, 1);
     salted.salt.word[0] = 1;
-    assert_false(request_was_dropped(run(&h, salted)));
+    assert_false(request_was_evicted(run(&h, salted)));
     struct request *r = run(&h, fake_params(6, 100, 1));
     assert_int_equal(request_cached_tokens(r), 0);
-    assert_true(request_was_dropped(r));
+    assert_true(request_was_evicted(r));
     r = run(&h, fake_params(6, 100, 1)); /* and cached again */
-    assert_false(request_was_dropped(r));
+    assert_false(request_was_evicted(r));
     assert_int_equal(request_cached_tokens(r), 99);
     assert_true(by_hand_stats(&h).prefix_evicted >= 4);
     by_hand_close(&h);

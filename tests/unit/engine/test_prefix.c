@@ -404,7 +404,7 @@ static void the_public_part_goes_last(void **state)
     close_world(w);
 }
 
-static void what_was_dropped_of_the_public_part_is_remembered(void **state)
+static void what_was_evicted_of_the_public_part_is_remembered(void **state)
 {
     (void)state;
     struct world *w = open_world(12);
@@ -413,11 +413,11 @@ static void what_was_dropped_of_the_public_part_is_remembered(void **state)
     once_by(w, salt_of(1), 70, 1000, 0);
     assert_true(prefix_make_room(&w->prefix, 12));
     fill(&s, 70, 1);
-    assert_true(prefix_dropped(&w->prefix, &s.salt, s.tokens, 70)); /* for everybody */
+    assert_true(prefix_was_evicted(&w->prefix, &s.salt, s.tokens, 70)); /* for everybody */
     fill(&s, 70, 1000);
-    assert_false(prefix_dropped(&w->prefix, &s.salt, s.tokens, 70)); /* for it alone */
+    assert_false(prefix_was_evicted(&w->prefix, &s.salt, s.tokens, 70)); /* for it alone */
     s.salt = salt_of(1);
-    assert_true(prefix_dropped(&w->prefix, &s.salt, s.tokens, 70));
+    assert_true(prefix_was_evicted(&w->prefix, &s.salt, s.tokens, 70));
     close_world(w);
 }
 
@@ -567,7 +567,7 @@ int main(void)
         cmocka_unit_test(nothing_that_others_compute_becomes_public),
         cmocka_unit_test(the_longer_of_both_parts_is_found),
         cmocka_unit_test(the_public_part_goes_last),
-        cmocka_unit_test(what_was_dropped_of_the_public_part_is_remembered),
+        cmocka_unit_test(what_was_evicted_of_the_public_part_is_remembered),
         cmocka_unit_test(check_finds_a_chain_of_two_salts),
         cmocka_unit_test(random_use_never_mixes_sequences),
         cmocka_unit_test(nobody_finds_what_only_another_salt_computed),
