@@ -360,7 +360,7 @@ static bool completion_refused(struct server *s, struct http_exchange *x,
     if (s->state == SERVER_DRAINING)
         http_retry_after(x, drained_us(s));
     if (s->state == SERVER_LOADING)
-        err_set(&e, STATUS_UNAVAILABLE, "the model is still loading: try again soon");
+        (void)server_state_check_loaded(s, &e);
     else if (s->state == SERVER_READY)
         err_set(&e, STATUS_NO_MEMORY, "the server is short of memory: try again");
     else if (s->state == SERVER_DRAINING)

@@ -83,9 +83,8 @@ static void put_model(struct buf *out, const struct server *s)
 static bool routes_still_loading(const struct server *s, struct http_exchange *x)
 {
     struct err e;
-    if (s->state != SERVER_LOADING)
+    if (server_state_check_loaded(s, &e) == STATUS_OK)
         return false;
-    err_set(&e, STATUS_UNAVAILABLE, "the model is still loading: try again soon");
     http_fail(x, &e, NULL);
     return true;
 }

@@ -8,6 +8,13 @@ const char *server_state_name(enum server_state state)
     return names[state];
 }
 
+enum status server_state_check_loaded(const struct server *s, struct err *err)
+{
+    if (s->state != SERVER_LOADING)
+        return STATUS_OK;
+    return err_set(err, STATUS_UNAVAILABLE, "the model is still loading: try again soon");
+}
+
 void server_state_watch(struct server *s, struct server_watch *w)
 {
     w->next = s->watches;

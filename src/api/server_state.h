@@ -83,6 +83,9 @@ struct server {
     bool cancelled; /* the time to drain was up once */
 };
 
+/* STATUS_UNAVAILABLE while the model is loading: what needs it has to wait. */
+enum status server_state_check_loaded(const struct server *s, struct err *err);
+
 /* From then on, until it is taken out, w->changed is called on every change of the state. */
 void server_state_watch(struct server *s, struct server_watch *w);
 void server_state_unwatch(struct server *s, struct server_watch *w);

@@ -56,9 +56,8 @@ static void chat_blocking(struct server *s, struct http_exchange *x, struct evbu
 static bool grpc_inference_still_loading(const struct server *s, struct http_exchange *x)
 {
     struct err e;
-    if (s->state != SERVER_LOADING)
+    if (server_state_check_loaded(s, &e) == STATUS_OK)
         return false;
-    err_set(&e, STATUS_UNAVAILABLE, "the model is still loading: try again soon");
     grpc_fail(x, &e);
     return true;
 }
