@@ -25,52 +25,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Refusals and ends */
-
-/* For GET /v1/debug/requests: one that was turned away unread. */
-static void remember_away(struct server *s, const struct http_exchange *x,
-                          const struct api_kind *kind, int status)
-{
-    struct request_log_entry *q = request_log_add(&s->recent, x->timeline);
-    snprintf(q->request_id, sizeof q->request_id, "%s", x->request_id);
-    q->route = kind->name;
-    q->status = status;
-    q->finish = "refused";
-    q->created = clock_unix_s();
-    event_stream_request(&s->events, q);
-}
-
-/* Refuses what does not become a call; reason: for /metrics. */
-static void turn_away(struct server *s, struct http_exchange *x, const struct api_kind *kind,
-                      const struct err *e, const char *reason)
-{
-    metrics_refuse(&s->metrics, status_http(e->code), reason);
-    struct trace_line *l = s->trace ? trace_line_new() : NULL;
-    if (l) {
-        l->received_us = x->timeline->at_us[TIMELINE_RECEIVED];
-        l->chat = kind->chat_template;
-        l->status = status_http(e->code);
-        l->finish = "refused";
-    }
-    if (s->trace)
-        trace_add(s->trace, l);
-    remember_away(s, x, kind, status_http(e->code));
-    http_fail(x, e, e->code == STATUS_OVERLOADED ? "rate_limit_exceeded" : NULL);
-}
-
-static void completion_on_ended(struct http_exchange *x, bool gone)
-{
-    struct completion *c = x->user;
-    c->status = x->status;
-    c->gone = gone;
-    c->x = NULL;
-    event_del(&c->timer); /* nobody is there to be told that it takes long */
-    if (c->preparing && text_worker_drop(c->server->text, &c->job))
-        c->preparing = false;
-    completion_cancel(c);
-    completion_drop(c);
-    completion_let_go(c);
-}
+/* Refusals */
 
 /* All that it holds, and not what the log says of it. */
 static void forget_openai_request(struct openai_request *ask)
@@ -365,7 +320,7 @@ static bool completion_refused(struct server *s, struct http_exchange *x,
         err_set(&e, STATUS_NO_MEMORY, "the server is short of memory: try again");
     else if (s->state == SERVER_DRAINING)
         err_set(&e, STATUS_UNAVAILABLE, "the server is shutting down: ask another, or try later");
-    turn_away(s, x, kind, &e, reasons[s->state]);
+    completion_turn_away(s, x, kind, &e, reasons[s->state]);
     return true;
 }
 
@@ -376,7 +331,7 @@ static bool too_many(struct server *s, struct http_exchange *x, const struct api
     const char *limit;
     if (client_admission_begin(s, x, out, &limit, &e) == STATUS_OK)
         return false;
-    turn_away(s, x, kind, &e, limit);
+    completion_turn_away(s, x, kind, &e, limit);
     return true;
 }
 
@@ -437,7 +392,7 @@ void completion_begin(struct server *s, struct http_exchange *x,
             evbuffer_free(question->body);
         client_admission_end(s, &admitted, 0);
         err_set(&e, STATUS_NO_MEMORY, "no memory for the request");
-        turn_away(s, x, question->kind, &e, "memory");
+        completion_turn_away(s, x, question->kind, &e, "memory");
         return;
     }
     c->admitted = admitted;

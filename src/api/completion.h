@@ -121,7 +121,11 @@ void completion_output_timer(evutil_socket_t fd, short what, void *call); /* the
 
 /* --- completion_end.c ----------------------------------------------------------------------- */
 
-void completion_cancel(struct completion *c); /* all that still run */
+/* Refuses what does not become a call; reason: for /metrics. */
+void completion_turn_away(struct server *s, struct http_exchange *x, const struct api_kind *kind,
+                          const struct err *e, const char *reason);
+void completion_on_ended(struct http_exchange *x, bool gone); /* http_exchange's */
+void completion_cancel(struct completion *c);                 /* all that still run */
 bool completion_is_broken(enum finish_reason finish);
 /* Takes what the log and the answer need of a choice, and gives its slot back. */
 void completion_release(struct choice *ch);

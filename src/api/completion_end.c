@@ -1,5 +1,6 @@
 /* How a call ends: its choices are given back, and when nobody holds it any more it is measured,
- * logged, recorded and freed. */
+ * logged, recorded and freed. A request that is turned away before it becomes a call is recorded
+ * here too. */
 #include "api/completion.h"
 
 #include "api/api_kind.h"
@@ -141,37 +142,88 @@ static const char *finish_name(const struct completion *c)
     return c->gone && c->status == 0 ? "cancelled" : "refused";
 }
 
-static void record(struct completion *c)
+/* How a request for completions ended, whether it became a call or not. */
+struct how_ended {
+    const struct api_kind *kind;
+    const struct timeline *timeline;
+    const char *request_id;
+    int status;
+    const char *finish;
+    int64_t created;
+};
+
+/* Takes the line over; NULL: there was no memory for one. */
+static void record(struct server *s, struct trace_line *l, const struct how_ended *how)
 {
-    struct trace_line *l = c->trace;
-    if (!c->server->trace)
+    if (!s->trace)
         return;
     if (l) {
-        l->received_us = c->timeline.at_us[TIMELINE_RECEIVED];
+        l->received_us = how->timeline->at_us[TIMELINE_RECEIVED];
+        l->chat = how->kind->chat_template;
+        l->status = how->status;
+        l->finish = how->finish;
+    }
+    trace_add(s->trace, l);
+}
+
+/* For GET /v1/debug/requests; what is told of calls alone is the caller's to fill in. */
+static struct request_log_entry *add_entry(struct server *s, const struct how_ended *how)
+{
+    struct request_log_entry *q = request_log_add(&s->recent, how->timeline);
+    snprintf(q->request_id, sizeof q->request_id, "%s", how->request_id);
+    q->route = how->kind->name;
+    q->status = how->status;
+    q->finish = how->finish;
+    q->created = how->created;
+    return q;
+}
+
+void completion_turn_away(struct server *s, struct http_exchange *x, const struct api_kind *kind,
+                          const struct err *e, const char *reason)
+{
+    const struct how_ended how = {.kind = kind,
+                                  .timeline = x->timeline,
+                                  .request_id = x->request_id,
+                                  .status = status_http(e->code),
+                                  .finish = "refused",
+                                  .created = clock_unix_s()};
+    metrics_refuse(&s->metrics, how.status, reason);
+    record(s, s->trace ? trace_line_new() : NULL, &how);
+    event_stream_request(&s->events, add_entry(s, &how));
+    http_fail(x, e, e->code == STATUS_OVERLOADED ? "rate_limit_exceeded" : NULL);
+}
+
+static struct how_ended how_ended(const struct completion *c)
+{
+    return (struct how_ended){.kind = c->ask.kind,
+                              .timeline = &c->timeline,
+                              .request_id = c->request_id,
+                              .status = c->status,
+                              .finish = finish_name(c),
+                              .created = c->answer.created};
+}
+
+static void record_call(struct completion *c)
+{
+    const struct how_ended how = how_ended(c);
+    struct trace_line *l = c->trace;
+    if (l) {
         l->output_length = c->first_tokens;
         l->max_tokens = c->max_tokens;
         l->stream = c->ask.stream;
-        l->chat = c->ask.kind->chat_template;
-        l->status = c->status;
-        l->finish = finish_name(c);
     }
-    trace_add(c->server->trace, l);
+    record(c->server, l, &how);
     c->trace = NULL;
     byte_budget_end(&c->traced);
 }
 
-/* For GET /v1/debug/requests. */
-static void completion_end_remember(const struct completion *c)
+static void remember_call(const struct completion *c)
 {
-    struct request_log_entry *q = request_log_add(&c->server->recent, &c->timeline);
+    const struct how_ended how = how_ended(c);
+    struct request_log_entry *q = add_entry(c->server, &how);
     snprintf(q->id, sizeof q->id, "%s", c->id);
-    snprintf(q->request_id, sizeof q->request_id, "%s", c->request_id);
-    q->route = c->ask.kind->name;
     q->streamed = c->ask.stream;
     q->gone = c->gone;
-    q->status = c->status;
-    q->finish = finish_name(c);
-    q->created = c->answer.created;
     q->choices = c->n_choices;
     q->prompt_tokens = c->prompt_tokens;
     q->completion_tokens = c->completion_tokens;
@@ -215,8 +267,8 @@ void completion_let_go(struct completion *c)
         return;
     client_admission_end(s, &c->admitted, c->completion_tokens);
     log_call(c);
-    record(c);
-    completion_end_remember(c);
+    record_call(c);
+    remember_call(c);
     measure_end(c);
     unlink_call(c);
     event_del(&c->timer);
@@ -235,4 +287,18 @@ void completion_cancel(struct completion *c)
     for (uint32_t i = 0; c->choices && i < c->n_choices; i++)
         if (c->choices[i].r)
             engine_cancel(c->server->engine, c->choices[i].r);
+}
+
+void completion_on_ended(struct http_exchange *x, bool gone)
+{
+    struct completion *c = x->user;
+    c->status = x->status;
+    c->gone = gone;
+    c->x = NULL;
+    event_del(&c->timer); /* nobody is there to be told that it takes long */
+    if (c->preparing && text_worker_drop(c->server->text, &c->job))
+        c->preparing = false;
+    completion_cancel(c);
+    completion_drop(c);
+    completion_let_go(c);
 }
