@@ -6,7 +6,7 @@
  * how long it took is known in the end. And a request that is taken has its first token after about
  * the bound at most.
  */
-#include "unit/engine/fake_backend.h"
+#include "unit/engine/group_world.h"
 
 #ifdef FIRSTLIGHT_DEBUG /* the sanitizers are slow */
 #define SEEDS 30
@@ -43,8 +43,6 @@ struct sim {
     struct prefix_salt salt; /* of who comes */
     uint32_t refused[2], taken[2];
 };
-
-static struct fake_world world;
 
 /* --- the machine ---------------------------------------------------------------------------- */
 
@@ -384,20 +382,6 @@ static void hundreds_of_crowds(void **state)
     assert_true(all.taken < 2);
     assert_true(all.refused > 1.0 / 3);
     mem_free(s);
-}
-
-static int open_world(void **state)
-{
-    (void)state;
-    fake_world_open(&world);
-    return 0;
-}
-
-static int close_world(void **state)
-{
-    (void)state;
-    fake_world_close(&world);
-    return 0;
 }
 
 int main(void)

@@ -5,7 +5,7 @@
  * After every step the KV pool and the prefix cache must be whole; every request ends once, with
  * the tokens it would have had alone; nobody starves; when all is quiet every block can be had.
  */
-#include "unit/engine/fake_backend.h"
+#include "unit/engine/group_world.h"
 
 #ifdef FIRSTLIGHT_DEBUG /* the sanitizers are slow */
 #define SEEDS 1000
@@ -45,8 +45,6 @@ struct sim {
     int64_t worst_us;
     struct totals *totals;
 };
-
-static struct fake_world world;
 
 /* --- who comes ------------------------------------------------------------------------------ */
 
@@ -355,20 +353,6 @@ static void thousands_of_seeds(void **state)
     assert_true(t.gap_missed > SEEDS / 4 && t.cancelled > SEEDS &&
                 t.cancelled_parked > SEEDS / 200);
     assert_true(t.refused > SEEDS / 4 && t.followed > SEEDS && t.errors > SEEDS / 10);
-}
-
-static int open_world(void **state)
-{
-    (void)state;
-    fake_world_open(&world);
-    return 0;
-}
-
-static int close_world(void **state)
-{
-    (void)state;
-    fake_world_close(&world);
-    return 0;
 }
 
 int main(void)

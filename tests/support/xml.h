@@ -41,13 +41,15 @@ static inline bool xml_is_well_formed(const char *p, const char *end)
         const char *close = xml_tag_end(p, end);
         bool closing = p[1] == '/';
         char name[32] = {0};
+        const char *tag = p + 1 + closing;
         size_t n = 0;
         if (!close)
             return false;
-        for (p += 1 + closing; p < close && !strchr(" />\n", *p) && n < sizeof name - 1; p++)
-            name[n++] = *p;
-        if (n == 0 || n == sizeof name - 1)
+        while (tag + n < close && !strchr(" />\n", tag[n]))
+            n++;
+        if (n == 0 || n >= sizeof name)
             return false;
+        memcpy(name, tag, n);
         if (closing && (depth == 0 || strcmp(open[--depth], name) != 0))
             return false;
         if (!closing && close[-1] != '/') {

@@ -3,29 +3,13 @@
 
 #include "api/api_kind.h"
 #include "support/cmocka_all.h"
-#include "unit/engine/fake_backend.h"
+#include "unit/engine/group_world.h"
 
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { A = 0, B = 1, SPACE = 26, C3 = 27, A9 = 28, AB = 29 };
-
-static struct fake_world world;
-
-static int open_world(void **state)
-{
-    (void)state;
-    fake_world_open(&world);
-    return 0;
-}
-
-static int close_world(void **state)
-{
-    (void)state;
-    fake_world_close(&world);
-    return 0;
-}
 
 /* An answer of up to eight tokens with two alternatives each: the token itself and 'z'. */
 struct answer_of {

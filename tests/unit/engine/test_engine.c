@@ -1,25 +1,9 @@
 /* The whole engine on a scripted backend: batches, events, ends, refusals, the blocking mode. */
-#include "unit/engine/fake_backend.h"
+#include "unit/engine/group_world.h"
 
 #include "text/tokenizer/detok.h"
 
 #include <unistd.h>
-
-static struct fake_world world;
-
-static int open_world(void **state)
-{
-    (void)state;
-    fake_world_open(&world);
-    return 0;
-}
-
-static int close_world(void **state)
-{
-    (void)state;
-    fake_world_close(&world);
-    return 0;
-}
 
 static struct engine *open_default(void)
 {

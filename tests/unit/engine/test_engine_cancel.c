@@ -1,23 +1,7 @@
 /* Cancellation in every state and at random moments: one finished event each, every block back. */
-#include "unit/engine/fake_backend.h"
+#include "unit/engine/group_world.h"
 
 #include "support/random.h"
-
-static struct fake_world world;
-
-static int open_world(void **state)
-{
-    (void)state;
-    fake_world_open(&world);
-    return 0;
-}
-
-static int close_world(void **state)
-{
-    (void)state;
-    fake_world_close(&world);
-    return 0;
-}
 
 static void expect_idle(const struct engine *e)
 {

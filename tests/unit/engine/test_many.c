@@ -1,24 +1,8 @@
 /* Several answers at once, and what is told of each token: submission of all or none, choices,
  * log probabilities, the least number of tokens. */
-#include "unit/engine/fake_backend.h"
+#include "unit/engine/group_world.h"
 
 #include <math.h>
-
-static struct fake_world world;
-
-static int open_world(void **state)
-{
-    (void)state;
-    fake_world_open(&world);
-    return 0;
-}
-
-static int close_world(void **state)
-{
-    (void)state;
-    fake_world_close(&world);
-    return 0;
-}
 
 static struct engine *open_slots_of(uint32_t n_slots)
 {
